@@ -1,0 +1,138 @@
+"""What the stages found, as data: the outcome of a test run, of an agent's turn, of a review."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from pytest_iterctl.plan.values import Value
+
+__all__ = [
+    "Change",
+    "Counts",
+    "Failure",
+    "Feedback",
+    "Outcome",
+    "Priority",
+    "ReviewEvidence",
+    "ReviewStatus",
+    "SuiteEvidence",
+    "TurnEvidence",
+    "TurnOutcome",
+]
+
+Priority = Literal["critical", "high", "medium", "low"]
+ReviewStatus = Literal["approve", "reject", "pending", "failed"]
+Phase = Literal["collect", "setup", "call", "teardown", "session"]
+
+
+class Outcome(StrEnum):
+    """How a test run ended. Only PASSED is a pass; the others differ in what to do about them."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    COLLECTION_ERROR = "collection-error"
+    NO_TESTS = "no-tests"
+    USAGE_ERROR = "usage-error"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed-out"
+    INTERRUPTED = "interrupted"
+    NO_REPORT = "no-report"
+    INCOMPLETE = "incomplete"
+
+
+class Counts(Value):
+    """Each test counts once, by its worst result; a rerun that ended well is passed."""
+
+    tests: int = 0
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    xfailed: int = 0
+    xpassed: int = 0
+    deselected: int = 0
+    reruns: int = 0
+
+
+class Failure(Value):
+    """One thing that is wrong, with all that is known about where and why."""
+
+    test: str = Field(description="node id, or suite and case of a foreign report; '' for the session itself")
+    phase: Phase = "call"
+    where: str = Field("", description="file:line in the project, '' when unknown")
+    kind: str = Field("", description="exception type")
+    message: str = Field("", description="the explained assertion or the exception's message, first lines")
+    expected: str | None = None
+    received: str | None = None
+    detail: str = Field("", description="traceback as pytest showed it, bounded")
+    output: str = Field("", description="tail of what the test printed, bounded")
+
+
+class SuiteEvidence(Value):
+    """What one test run showed."""
+
+    outcome: Outcome
+    exit_code: int | None = None
+    reason: str = Field("", description="one line that says why the outcome is what it is")
+    counts: Counts = Field(default_factory=Counts)
+    failures: tuple[Failure, ...] = Field((), description="with details; the first ones only when there are very many")
+    failing: tuple[str, ...] = Field((), description="ids of all failing tests")
+    seconds: float = 0.0
+    limit: str = Field("", description="the safety limit that ended the run, if one did")
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome is Outcome.PASSED
+
+
+class TurnOutcome(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    TIMED_OUT = "timed-out"
+    LIMIT = "limit"
+
+
+class TurnEvidence(Value):
+    """What one call of an agent came to. Whether it changed anything is seen in the snapshot after it."""
+
+    agent: str
+    outcome: TurnOutcome
+    exit_code: int | None = None
+    error: str = ""
+    seconds: float = 0.0
+    cost_usd: float | None = Field(None, description="None: the agent did not say")
+    tokens: int | None = None
+    calls: int = Field(1, description="model calls where the agent reports them, else 1")
+    session_id: str | None = None
+    output_key: str | None = Field(None, description="memory key of what it printed")
+    limit: str = ""
+
+
+class ReviewEvidence(Value):
+    """What one reviewer said; a reviewer that failed is never an approval."""
+
+    reviewer: str
+    status: ReviewStatus
+    feedback: str = ""
+    findings: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+class Change(Value):
+    """How one snapshot differs from another, for people: counts and names."""
+
+    files: tuple[str, ...] = ()
+    file_count: int = 0
+    added: int = 0
+    deleted: int = 0
+
+
+class Feedback(Value):
+    """What the next iteration is told, in the compact form of a decision."""
+
+    summary: str
+    actionable_items: tuple[str, ...] = ()
+    priority: Priority = "high"

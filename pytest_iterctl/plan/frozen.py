@@ -1,0 +1,58 @@
+"""The plan as a run holds it: every setting has its value, every agent is spelt out, nothing is read again later."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pytest_iterctl.plan.model import Agent, Backoff, Limits, OnEscalate, TestCommand
+from pytest_iterctl.plan.values import Value
+
+__all__ = ["FrozenPlan", "FrozenTask", "NamedAgent", "Settings"]
+
+
+class Settings(Value):
+    """Every setting of one task with its value."""
+
+    max_iterations: int = 3
+    auto_retry_on_test_fail: bool = True
+    auto_retry_on_review_reject: bool = True
+    escalation_includes_diff: bool = True
+    feedback_max_length: int = 500
+    max_agent_failures: int = 3
+    backoff: Backoff = "exponential"
+    backoff_initial: float = 1.0
+    timeout: float = 300.0
+    test_timeout: float = 300.0
+    on_escalate: OnEscalate = "best"
+    checkpoint_interval: int = 0
+    pass_env: tuple[str, ...] = ()
+    python: str = ""
+
+
+class NamedAgent(Value):
+    """An agent with the name that people gave it (or its command, if it has none)."""
+
+    name: str
+    spec: Agent
+
+
+class FrozenTask(Value):
+    id: str
+    prompt: str = ""
+    tests: tuple[str, ...] = ()
+    test: TestCommand | None = None
+    marker: str | None = Field(None, description="only tests whose iterate marker names this task; '' for unmarked")
+    needs: tuple[str, ...] = ()
+    agent: NamedAgent | None = None
+    reviewers: tuple[NamedAgent, ...] = ()
+    settings: Settings = Field(default_factory=Settings)
+
+
+class FrozenPlan(Value):
+    """What the first event of a run's journal holds."""
+
+    source: str = Field("", description="the file it came from, for messages only; it is never read again")
+    limits: Limits
+    tasks: tuple[FrozenTask, ...]
+    discover: bool = Field(False, description="the suite's iterate markers declare the tasks")
+    commit_message: str | None = None

@@ -1,0 +1,182 @@
+"""The plan as its author writes it: settings, agents and tasks. What is not said stays unsaid until it is frozen."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from pytest_iterctl.plan.values import Duration, Name, Value
+
+__all__ = [
+    "BUILT_IN_AGENTS",
+    "Agent",
+    "Backoff",
+    "Limits",
+    "OnEscalate",
+    "Plan",
+    "SafetyLevel",
+    "SafetyPatch",
+    "SettingsPatch",
+    "Task",
+    "TestCommand",
+]
+
+#: Agents that need no entry under `agents:`. `hook` calls the Python hooks, `person` asks at the terminal.
+BUILT_IN_AGENTS = ("hook", "person")
+
+SafetyLevel = Literal["permissive", "normal", "paranoid"]
+OnEscalate = Literal["best", "last", "base"]
+Backoff = Literal["none", "linear", "exponential"]
+
+Money = Annotated[float, Field(ge=0, le=1_000_000, strict=False)]
+Bound = Annotated[int, Field(ge=1, le=10_000)]
+
+
+def _argument_list(value: object) -> object:
+    """A command may be written as one line; it is split like a shell would, but never given to a shell."""
+    if isinstance(value, str):
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise ValueError(f"can't be split into arguments: {error}") from None
+    # A validator in front makes pydantic see a Python list, which strict mode does not take for a tuple.
+    return tuple(value) if isinstance(value, list) else value
+
+
+Argument = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Command = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), Field(min_length=1)]
+Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list)]
+
+
+class SafetyPatch(Value):
+    """What a run may spend. The level sets every limit, the other keys override one each."""
+
+    level: SafetyLevel | None = Field(None, description="permissive, normal (default) or paranoid")
+    max_cost_per_iteration: Money | None = Field(None, description="US dollars that one iteration may cost")
+    max_total_cost: Money | None = Field(None, description="US dollars that the whole run may cost")
+    max_duration_per_iteration: Duration | None = Field(None, description="time that one iteration may take")
+    max_total_duration: Duration | None = Field(None, description="time that the whole run may take")
+    max_calls_per_iteration: Bound | None = Field(
+        None, description="model calls per iteration where the agent reports them, else agent runs"
+    )
+
+
+def _level_or_table(value: object) -> object:
+    return {"level": value} if isinstance(value, str) else value
+
+
+class Limits(Value):
+    """Every safety limit with its value: what a level and its overrides come to."""
+
+    level: SafetyLevel
+    max_cost_per_iteration: float
+    max_total_cost: float
+    max_duration_per_iteration: float
+    max_total_duration: float
+    max_calls_per_iteration: int
+
+
+class SettingsPatch(Value):
+    """Settings that may be given on the command line, in the environment, per task, per plan or in pytest's ini."""
+
+    max_iterations: Bound | None = Field(None, description="iterations before a person is asked (default 3)")
+    auto_retry_on_test_fail: bool | None = Field(
+        None, description="go on by itself when tests fail (default true); false escalates"
+    )
+    auto_retry_on_review_reject: bool | None = Field(
+        None, description="go on by itself when a reviewer rejects (default true); false escalates"
+    )
+    escalation_includes_diff: bool | None = Field(None, description="put the diffs into the report (default true)")
+    feedback_max_length: Annotated[int, Field(ge=80, le=100_000)] | None = Field(
+        None, description="characters of the compact feedback in a decision (default 500)"
+    )
+    max_agent_failures: Bound | None = Field(
+        None, description="times in a row that the agent may fail before a person is asked (default 3)"
+    )
+    backoff: Backoff | None = Field(
+        None, description="how the wait after a failed agent grows: none, linear or exponential (default)"
+    )
+    backoff_initial: Duration | None = Field(None, description="the first wait after a failed agent (default 1s)")
+    timeout: Duration | None = Field(None, description="time for each agent call and each test run (default 5m)")
+    test_timeout: Duration | None = Field(None, description="time for each test run (default: as timeout)")
+    on_escalate: OnEscalate | None = Field(
+        None, description="what the work tree holds after an escalation: best (default), last or base"
+    )
+    checkpoint_interval: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
+        None, description="write a portable checkpoint file every N iterations (default 0: none)"
+    )
+    safety: Annotated[SafetyPatch, BeforeValidator(_level_or_table)] | None = Field(
+        None, description="a level (permissive, normal, paranoid) or a table with a level and single limits"
+    )
+    agent: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="the agent that generates: a name from agents:, hook, person, or a command line"
+    )
+    review: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
+        None, description="reviewers: names from agents:, hook, person, or command lines"
+    )
+    pass_env: tuple[str, ...] | None = Field(
+        None, description="environment variables that are passed on although they look private, by name"
+    )
+    python: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="the interpreter that runs pytest (default: the one that runs iterctl)"
+    )
+
+
+class Agent(Value):
+    """Whatever can do a stage. Exactly one of command, hook and person."""
+
+    command: Command | None = Field(None, description="argument list (or one line, split without a shell)")
+    hook: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="name handed to the Python hooks iterctl_generate and iterctl_review"
+    )
+    person: bool | None = Field(None, description="ask at the terminal")
+    prompt: Literal["stdin", "file"] = Field(
+        "stdin", description="how the prompt arrives: stdin, or file for {prompt_file} in an argument"
+    )
+    timeout: Duration | None = Field(None, description="time for one call (default: the settings' timeout)")
+    env: dict[str, str] = Field(default_factory=dict, description="environment variables to set")
+    pass_env: tuple[str, ...] = Field((), description="environment variables to pass on by name")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if [self.command is not None, self.hook is not None, self.person is True].count(True) != 1:
+            raise ValueError("an agent needs exactly one of command, hook and person")
+        if self.prompt == "file" and not any("{prompt_file}" in part for part in self.command or ()):
+            raise ValueError("prompt: file needs {prompt_file} in one of the command's arguments")
+        return self
+
+
+class TestCommand(Value):
+    """Tests of any language: a command, and where it leaves its JUnit report."""
+
+    __test__ = False  # pytest must not collect this class
+
+    command: Command = Field(description="the command that runs the tests")
+    junit: Annotated[str, Field(min_length=1)] = Field(description="path or glob of its JUnit XML reports")
+
+
+class Task(SettingsPatch):
+    """One thing to get done, with the tests and reviews that say when it is done."""
+
+    id: Name = Field(description="name of the task, used in refs, reports and commands")
+    prompt: str = Field("", description="what the agent is asked to do")
+    tests: Arguments | None = Field(None, description="pytest arguments that select the task's tests")
+    test: TestCommand | None = Field(None, description="a test command of any language, instead of tests")
+    needs: tuple[Name, ...] = Field((), description="tasks that must have proceeded before this one starts")
+
+    @model_validator(mode="after")
+    def _one_kind_of_tests(self) -> Self:
+        if self.tests is not None and self.test is not None:
+            raise ValueError("a task has either tests (pytest arguments) or test (a command), not both")
+        return self
+
+
+class Plan(Value):
+    """One file with settings, agents and tasks."""
+
+    version: Literal[1] = Field(1, description="version of the plan format")
+    settings: SettingsPatch = Field(default_factory=SettingsPatch, description="settings of all tasks")
+    agents: dict[Name, Agent] = Field(default_factory=dict, description="agents and reviewers by name")
+    tasks: tuple[Task, ...] = Field((), description="tasks; none: the suite's own (see the iterate marker)")
