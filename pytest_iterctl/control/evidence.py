@@ -93,6 +93,7 @@ class TurnOutcome(StrEnum):
     FAILED = "failed"
     TIMED_OUT = "timed-out"
     LIMIT = "limit"
+    STOPPED = "stopped"
 
 
 class TurnEvidence(Value):

@@ -1,0 +1,159 @@
+"""The decision: proceed, retry or escalate. Pure: the same situation always gives the same answer.
+
+The order of the rules is the contract (SPEC 2): what overrides comes first, then pass and approve, then the bound,
+then the tests, then the review. Nothing here reads a clock, a file or a random number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_iterctl.control.evidence import Feedback, ReviewStatus
+from pytest_iterctl.control.pattern import Trial, detect
+from pytest_iterctl.control.question import Question, ask
+from pytest_iterctl.plan.values import Value
+
+__all__ = ["PROCEED_MESSAGE", "Action", "Decision", "Reason", "Situation", "combine_reviews", "decide"]
+
+Action = Literal["proceed", "retry", "escalate"]
+Reason = Literal[
+    "passed",
+    "tests-failed",
+    "review-rejected",
+    "max-iterations",
+    "review-pending",
+    "auto-retry-off",
+    "agent-failed",
+    "limit",
+    "stopped",
+    "no-tests",
+    "usage-error",
+]
+
+PROCEED_MESSAGE = "Validation passed. Proceeding to next task."
+
+
+class Decision(Value):
+    """The only thing that moves a loop on, with its reason."""
+
+    action: Action
+    task_id: str
+    iteration: int
+    reason: Reason
+    explanation: str
+    limit: str = ""
+    message: str = ""
+    feedback: Feedback | None = None
+    attempts_summary: str = ""
+    pattern: str = ""
+    pattern_detected: str = ""
+    question: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that a decision may depend on."""
+
+    task_id: str
+    iteration: int
+    max_iterations: int
+    tests: Literal["pass", "fail"]
+    review: ReviewStatus
+    feedback: Feedback
+    trials: tuple[Trial, ...] = ()
+    auto_retry_on_test_fail: bool = True
+    auto_retry_on_review_reject: bool = True
+    stopped_by: str = ""
+    limit: str = ""
+    limit_text: str = ""
+    limit_before_retry: str = ""
+    limit_before_retry_text: str = ""
+    agent_failures: int = 0
+    max_agent_failures: int = 3
+    agent_error: str = ""
+    reviewer_failures: int = 0
+    hopeless_start: Literal["", "no-tests", "usage-error"] = ""
+    start_text: str = ""
+
+
+def combine_reviews(statuses: tuple[ReviewStatus, ...]) -> ReviewStatus:
+    """One reject rejects, else one failed or pending is that; no reviewer is an approval, a failed one never is."""
+    for status in ("reject", "failed", "pending"):
+        if status in statuses:
+            return status
+    return "approve"
+
+
+def decide(situation: Situation) -> Decision:
+    """The rules in their order; the first that applies decides."""
+    return _override(situation) or _by_evidence(situation)
+
+
+def _override(situation: Situation) -> Decision | None:
+    if situation.stopped_by:
+        return _escalate(situation, "stopped", f"stopped by {situation.stopped_by}")
+    if situation.limit:
+        return _escalate(situation, "limit", situation.limit_text or situation.limit, limit=situation.limit)
+    if situation.hopeless_start:
+        return _escalate(situation, situation.hopeless_start, situation.start_text)
+    failures = max(situation.agent_failures, situation.reviewer_failures)
+    if failures >= situation.max_agent_failures:
+        who = "the agent" if situation.agent_failures >= situation.reviewer_failures else "a reviewer"
+        times = "once" if failures == 1 else f"{failures} times in a row"
+        return _escalate(situation, "agent-failed", f"{who} failed {times}: {situation.agent_error}")
+    return None
+
+
+def _by_evidence(situation: Situation) -> Decision:
+    if situation.tests == "pass" and situation.review == "approve":
+        return Decision(
+            action="proceed",
+            task_id=situation.task_id,
+            iteration=situation.iteration,
+            reason="passed",
+            explanation="tests pass and the review approves",
+            message=PROCEED_MESSAGE,
+        )
+    if situation.iteration >= situation.max_iterations:
+        return _escalate(situation, "max-iterations", detect(situation.trials).text)
+    if situation.tests == "fail":
+        if not situation.auto_retry_on_test_fail:
+            return _escalate(situation, "auto-retry-off", "tests fail and auto_retry_on_test_fail is false")
+        return _retry(situation, "tests-failed")
+    if situation.review == "reject":
+        if not situation.auto_retry_on_review_reject:
+            return _escalate(situation, "auto-retry-off", "the review rejects and auto_retry_on_review_reject is false")
+        return _retry(situation, "review-rejected")
+    return _escalate(situation, "review-pending", "tests pass and the review is pending")
+
+
+def _retry(situation: Situation, reason: Reason) -> Decision:
+    if situation.limit_before_retry:
+        text = situation.limit_before_retry_text or situation.limit_before_retry
+        return _escalate(situation, "limit", text, limit=situation.limit_before_retry)
+    return Decision(
+        action="retry",
+        task_id=situation.task_id,
+        iteration=situation.iteration + 1,
+        reason=reason,
+        explanation=situation.feedback.summary,
+        feedback=situation.feedback,
+    )
+
+
+def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: str = "") -> Decision:
+    pattern = detect(situation.trials)
+    return Decision(
+        action="escalate",
+        task_id=situation.task_id,
+        iteration=situation.iteration,
+        reason=reason,
+        explanation=explanation,
+        limit=limit,
+        feedback=situation.feedback,
+        attempts_summary="\n".join(f"Iteration {trial.iteration}: {trial.text}" for trial in situation.trials),
+        pattern=pattern.name,
+        pattern_detected=pattern.text,
+        question=ask(reason, situation.trials, explanation=explanation, review=situation.feedback.summary),
+    )

@@ -1,0 +1,251 @@
+"""What can happen in a run: one frozen value per kind of event, readable as JSON, the journal's only content."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from pytest_iterctl.control.decision import Decision
+from pytest_iterctl.control.evidence import Change, ReviewEvidence, SuiteEvidence, TurnEvidence
+from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
+from pytest_iterctl.plan.model import Limits
+from pytest_iterctl.plan.values import Value
+
+__all__ = [
+    "DURABLE",
+    "EVENT",
+    "Answered",
+    "CheckpointWritten",
+    "Decided",
+    "Event",
+    "Interrupted",
+    "Recovered",
+    "Resumed",
+    "ReviewFinished",
+    "RunFinished",
+    "RunStarted",
+    "Settled",
+    "SnapshotTaken",
+    "Stage",
+    "StageStarted",
+    "StopRequested",
+    "SuiteFinished",
+    "TaskStarted",
+    "TasksDeclared",
+    "TurnFinished",
+    "Undone",
+    "Waited",
+    "Warned",
+]
+
+Stage = Literal["generate", "test", "review"]
+
+
+class RunStarted(Value):
+    """The first event: everything that a resume needs and that no agent can change any more."""
+
+    kind: Literal["run-started"] = "run-started"
+    run: str
+    version: str
+    plan: FrozenPlan
+    root: str
+    git_dir: str
+    head: str
+    directory: str = Field(description="where tests and agents run, relative to the root")
+    as_module: bool = Field(True, description="tests run as python -m pytest (else as the pytest script)")
+    notify_hooks: bool = False
+
+
+class TasksDeclared(Value):
+    """The tasks that the suite's iterate markers declare; from here on they are part of the frozen plan."""
+
+    kind: Literal["tasks-declared"] = "tasks-declared"
+    tasks: tuple[FrozenTask, ...]
+
+
+class TaskStarted(Value):
+    kind: Literal["task-started"] = "task-started"
+    task: str
+    base: str
+    tree: str
+
+
+class StageStarted(Value):
+    """A claim, durable before the work begins: whoever finds it open knows what was under way."""
+
+    kind: Literal["stage-started"] = "stage-started"
+    task: str
+    iteration: int
+    stage: Stage
+    agent: str = ""
+    before: str
+
+
+class TurnFinished(Value):
+    kind: Literal["turn-finished"] = "turn-finished"
+    task: str
+    iteration: int
+    turn: TurnEvidence
+
+
+class SuiteFinished(Value):
+    kind: Literal["suite-finished"] = "suite-finished"
+    task: str
+    iteration: int
+    suite: SuiteEvidence
+
+
+class ReviewFinished(Value):
+    kind: Literal["review-finished"] = "review-finished"
+    task: str
+    iteration: int
+    review: ReviewEvidence
+    turn: TurnEvidence
+
+
+class SnapshotTaken(Value):
+    """The work tree after a stage (or at the start of an iteration), and how it differs from before."""
+
+    kind: Literal["snapshot-taken"] = "snapshot-taken"
+    task: str
+    iteration: int
+    stage: Stage | Literal["start"]
+    commit: str
+    tree: str
+    change: Change = Field(default_factory=Change)
+    left_out: tuple[str, ...] = ()
+
+
+class Undone(Value):
+    """What a failed agent left behind was kept as a snapshot and taken out of the work tree."""
+
+    kind: Literal["undone"] = "undone"
+    task: str
+    iteration: int
+    kept: str
+    restored: str
+
+
+class Recovered(Value):
+    """A stage that was under way when the driver died was put back to its beginning."""
+
+    kind: Literal["recovered"] = "recovered"
+    task: str
+    iteration: int
+    stage: Stage | Literal["start"]
+    restored: str
+    kept: str = Field("", description="snapshot of what the work tree held instead, '' when nothing differed")
+
+
+class Decided(Value):
+    kind: Literal["decided"] = "decided"
+    task: str
+    iteration: int
+    decision: Decision
+
+
+class Settled(Value):
+    """What the work tree holds now that a task has ended."""
+
+    kind: Literal["settled"] = "settled"
+    task: str
+    holds: Literal["accepted", "best", "last", "base", "untouched"]
+    iteration: int
+    commit: str = Field("", description="the snapshot that the work tree holds")
+    committed: str = Field("", description="the commit that was asked for, '' when none was")
+    problem: str = ""
+
+
+class Answered(Value):
+    kind: Literal["answered"] = "answered"
+    task: str
+    effect: Literal["continue", "approve", "abort"]
+    guidance: str = ""
+    iterations: int = 0
+    option: int = 0
+    by: str = ""
+
+
+class Waited(Value):
+    """A wait before the agent is called again, recorded before it begins."""
+
+    kind: Literal["waited"] = "waited"
+    task: str
+    iteration: int
+    seconds: float
+    why: str
+
+
+class StopRequested(Value):
+    kind: Literal["stop-requested"] = "stop-requested"
+    by: str
+
+
+class Interrupted(Value):
+    kind: Literal["interrupted"] = "interrupted"
+
+
+class Resumed(Value):
+    kind: Literal["resumed"] = "resumed"
+    limits: Limits | None = None
+    max_iterations: int | None = None
+
+
+class CheckpointWritten(Value):
+    kind: Literal["checkpoint-written"] = "checkpoint-written"
+    task: str
+    iteration: int
+    path: str
+
+
+class Warned(Value):
+    kind: Literal["warned"] = "warned"
+    text: str
+
+
+class RunFinished(Value):
+    kind: Literal["run-finished"] = "run-finished"
+    decision: Literal["proceed", "escalate"]
+    exit_code: int
+
+
+Event = (
+    RunStarted
+    | TasksDeclared
+    | TaskStarted
+    | StageStarted
+    | TurnFinished
+    | SuiteFinished
+    | ReviewFinished
+    | SnapshotTaken
+    | Undone
+    | Recovered
+    | Decided
+    | Settled
+    | Answered
+    | Waited
+    | StopRequested
+    | Interrupted
+    | Resumed
+    | CheckpointWritten
+    | Warned
+    | RunFinished
+)
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+#: Claims and verdicts: these must survive a power cut, so they are written with full synchronisation.
+DURABLE = frozenset(
+    {
+        "run-started",
+        "tasks-declared",
+        "stage-started",
+        "turn-finished",
+        "suite-finished",
+        "review-finished",
+        "decided",
+        "answered",
+        "run-finished",
+    }
+)

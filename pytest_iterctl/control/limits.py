@@ -1,0 +1,90 @@
+"""Safety limits as arithmetic: what was spent, which limit is reached, how much time a call may still take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_iterctl.plan.model import Limits
+from pytest_iterctl.plan.values import format_duration
+
+__all__ = ["Allowance", "Reached", "Spent", "allowance", "exceeded", "exhausted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a run and its current iteration have used up so far; unknown costs are counted apart, never as zero."""
+
+    total_cost: float = 0.0
+    total_seconds: float = 0.0
+    iteration_cost: float = 0.0
+    iteration_seconds: float = 0.0
+    iteration_calls: int = 0
+    calls_of_unknown_cost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    name: str
+    text: str
+    run_wide: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The time that a call may take, and the limit that would end it ('' when its own timeout comes first)."""
+
+    seconds: float
+    limit: str
+
+
+def exceeded(limits: Limits, spent: Spent) -> Reached | None:
+    """The first limit that was overstepped: nothing goes on after that, not even a proceed."""
+    if spent.total_cost > limits.max_total_cost:
+        return _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
+    if spent.iteration_cost > limits.max_cost_per_iteration:
+        return _cost("max_cost_per_iteration", limits.max_cost_per_iteration, spent.iteration_cost, run_wide=False)
+    if spent.total_seconds >= limits.max_total_duration:
+        return _time("max_total_duration", limits.max_total_duration, run_wide=True)
+    if spent.iteration_seconds >= limits.max_duration_per_iteration:
+        return _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)
+    if spent.iteration_calls > limits.max_calls_per_iteration:
+        return _calls(limits.max_calls_per_iteration)
+    return None
+
+
+def exhausted(limits: Limits, spent: Spent, *, new_iteration: bool) -> Reached | None:
+    """The limit that leaves nothing for one more agent call. A new iteration starts with its own limits unused."""
+    if spent.total_cost >= limits.max_total_cost:
+        return _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
+    if spent.total_seconds >= limits.max_total_duration:
+        return _time("max_total_duration", limits.max_total_duration, run_wide=True)
+    used = Spent() if new_iteration else spent
+    if used.iteration_cost >= limits.max_cost_per_iteration:
+        return _cost("max_cost_per_iteration", limits.max_cost_per_iteration, used.iteration_cost, run_wide=False)
+    if used.iteration_seconds >= limits.max_duration_per_iteration:
+        return _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)
+    if used.iteration_calls >= limits.max_calls_per_iteration:
+        return _calls(limits.max_calls_per_iteration)
+    return None
+
+
+def allowance(limits: Limits, spent: Spent, timeout: float, *, in_iteration: bool) -> Allowance:
+    """The tightest of a call's own timeout and what the limits leave (the baseline belongs to no iteration)."""
+    bounds = [(timeout, ""), (limits.max_total_duration - spent.total_seconds, "max_total_duration")]
+    if in_iteration:
+        left = limits.max_duration_per_iteration - spent.iteration_seconds
+        bounds.append((left, "max_duration_per_iteration"))
+    seconds, limit = min(bounds, key=lambda bound: bound[0])
+    return Allowance(max(seconds, 0.0), limit)
+
+
+def _cost(name: str, limit: float, spent: float, *, run_wide: bool) -> Reached:
+    return Reached(name, f"{name} reached: ${spent:.2f} of ${limit:.2f} spent", run_wide)
+
+
+def _time(name: str, limit: float, *, run_wide: bool) -> Reached:
+    return Reached(name, f"{name} reached: {format_duration(limit)}", run_wide)
+
+
+def _calls(limit: int) -> Reached:
+    return Reached("max_calls_per_iteration", f"max_calls_per_iteration reached: {limit}", run_wide=False)

@@ -1,0 +1,128 @@
+"""The one question that an escalation asks, with two to four options, the last of which is always "stop"."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pytest_iterctl.control.evidence import Failure
+from pytest_iterctl.control.pattern import Trial, counted
+from pytest_iterctl.plan.values import Value
+
+__all__ = ["Effect", "Option", "Question", "ask"]
+
+Effect = Literal["continue", "approve", "abort"]
+_SHOWN = 120
+
+
+class Option(Value):
+    """One answer: what it is called, what it does, and what the next prompt is told."""
+
+    label: str
+    effect: Effect
+    guidance: str = ""
+
+
+class Question(Value):
+    text: str
+    options: tuple[Option, ...] = Field(min_length=2, max_length=4)
+
+    def render(self) -> str:
+        return "\n".join([self.text, *(f"{number}. {o.label}" for number, o in enumerate(self.options, 1))])
+
+
+_STOP = Option(label="stop", effect="abort")
+_GO_ON = Option(label="go on, with more iterations", effect="continue")
+
+
+def ask(reason: str, trials: tuple[Trial, ...], *, explanation: str, review: str) -> Question | None:
+    """None when there is nothing to ask: the suite has no tests, or the test command is wrong."""
+    match reason:
+        case "no-tests" | "usage-error":
+            return None
+        case "review-pending":
+            return _approve_or_reject()
+        case "agent-failed":
+            return Question(
+                text=f"{_sentence(explanation)} Try it again?",
+                options=(Option(label="try again", effect="continue"), _STOP),
+            )
+        case "limit":
+            return Question(
+                text=f"{_sentence(explanation)} Raise the limit and go on, or stop?", options=(_GO_ON, _STOP)
+            )
+        case "stopped":
+            return Question(text=f"The run was {explanation}. Go on, or leave it?", options=(_GO_ON, _STOP))
+        case _:
+            return _about_failures(trials, review)
+
+
+def _approve_or_reject() -> Question:
+    return Question(
+        text="The tests pass and the review is pending: approve or reject?",
+        options=(
+            Option(label="approve", effect="approve"),
+            Option(label="reject, and try again", effect="continue", guidance="A person rejected the last change."),
+            _STOP,
+        ),
+    )
+
+
+def _about_failures(trials: tuple[Trial, ...], review: str) -> Question:
+    if trials and trials[-1].passed:
+        return Question(
+            text=f"The tests pass but the review rejects the change: {_short(review)}. How should it go on?",
+            options=(
+                _GO_ON,
+                Option(label="approve it all the same", effect="approve"),
+                _STOP,
+            ),
+        )
+    stubborn = _stubborn_failure(trials)
+    tried = sum(1 for trial in trials if trial.iteration > 0)
+    after = f"After {counted(tried, 'iteration')}" if tried else "Before any iteration"
+    if stubborn is not None and stubborn.expected is not None and stubborn.received is not None:
+        return _conflict(stubborn, after)
+    failing = len(trials[-1].failing) if trials else 0
+    what = f"{counted(failing, 'test')} still {'fails' if failing == 1 else 'fail'}" if failing else "it is not done"
+    named = f" ({stubborn.test}: {_short(stubborn.message)})" if stubborn is not None and stubborn.test else ""
+    return Question(text=f"{after}, {what}{named}. How should it go on?", options=(_GO_ON, _STOP))
+
+
+def _conflict(failure: Failure, after: str) -> Question:
+    expected, received = _short(failure.expected or ""), _short(failure.received or "")
+    return Question(
+        text=f"{after}, {failure.test} still fails: it expects {expected}, the code gives {received}. Which is right?",
+        options=(
+            Option(
+                label=f"{expected} is right (change the code)",
+                effect="continue",
+                guidance=f"A person decided: the test {failure.test} is right, the code must give {expected}.",
+            ),
+            Option(
+                label=f"{received} is right (change the test)",
+                effect="continue",
+                guidance=(
+                    f"A person decided: the code's {received} is right and the test {failure.test} is wrong. "
+                    "Change the test's expectation."
+                ),
+            ),
+            _STOP,
+        ),
+    )
+
+
+def _stubborn_failure(trials: tuple[Trial, ...]) -> Failure | None:
+    """The failure to ask about: the first of the last attempt (its item order is already by priority)."""
+    return trials[-1].first if trials else None
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+
+
+def _sentence(text: str) -> str:
+    flat = _short(text)
+    return flat[:1].upper() + flat[1:] + ("" if flat.endswith((".", "…", "!", "?")) else ".")

@@ -1,0 +1,221 @@
+"""What can be asked of the state: what was spent, which attempt is best, what a decision depends on. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pytest_iterctl.control.decision import Situation, combine_reviews
+from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, ReviewStatus, SuiteEvidence, TurnOutcome
+from pytest_iterctl.control.limits import Spent, exceeded, exhausted
+from pytest_iterctl.control.pattern import Trial, counted
+from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.errors import ExitCode
+from pytest_iterctl.plan.frozen import Settings
+from pytest_iterctl.plan.model import Limits
+
+__all__ = [
+    "attempt_at",
+    "attempt_text",
+    "backoff",
+    "best_attempt",
+    "limits_of",
+    "review_is_due",
+    "run_exit_code",
+    "situation",
+    "spent",
+    "trials",
+]
+
+_LONGEST_WAIT = 60.0
+
+
+def review_is_due(task: TaskState, attempt: Attempt) -> bool:
+    passed = attempt.suite is not None and attempt.suite.passed
+    return passed and not attempt.approved and len(attempt.reviews) < len(task.task.reviewers)
+
+
+def limits_of(state: RunState) -> Limits:
+    """The limits in force: the frozen plan's, or what a resume raised them to."""
+    if state.limits is None:
+        raise ValueError("a run has limits from its first event on")
+    return state.limits
+
+
+def attempt_at(state: RunState, task: TaskState, iteration: int) -> Attempt:
+    """The attempt with this number, or a fresh one when nothing has happened in it yet."""
+    last = task.attempts[-1] if task.attempts else None
+    return last if last is not None and last.iteration == iteration else Attempt(iteration, began=state.clock)
+
+
+def spent(state: RunState, attempt: Attempt) -> Spent:
+    """What the run and one attempt have used up, by the state's own clock."""
+    return Spent(
+        total_cost=state.cost,
+        total_seconds=state.clock,
+        iteration_cost=attempt.cost,
+        # The baseline belongs to no iteration; only the run's own limits bound it.
+        iteration_seconds=state.clock - attempt.began if attempt.iteration else 0.0,
+        iteration_calls=attempt.calls,
+        calls_of_unknown_cost=sum(task.calls_of_unknown_cost for task in state.tasks),
+    )
+
+
+def backoff(settings: Settings, failures: int) -> float:
+    """How long to wait before the agent is called again after this many failures in a row."""
+    if settings.backoff == "none":
+        return 0.0
+    growth = failures if settings.backoff == "linear" else 2 ** min(failures - 1, 16)
+    return min(settings.backoff_initial * growth, max(_LONGEST_WAIT, settings.backoff_initial))
+
+
+def best_attempt(task: TaskState) -> Attempt | None:
+    """The attempt with most tests passing; of equals the one with fewer failures, then the latest."""
+    judged = [(attempt, attempt.suite) for attempt in task.attempts if attempt.suite is not None]
+    if not judged:
+        return None
+
+    def rank(pair: tuple[Attempt, SuiteEvidence]) -> tuple[bool, int, int, int]:
+        attempt, suite = pair
+        return (suite.passed, suite.counts.passed, -len(suite.failing), attempt.iteration)
+
+    return max(judged, key=rank)[0]
+
+
+def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedback) -> Situation:
+    """What the decision about one iteration of a task depends on."""
+    attempt = attempt_at(state, task, iteration)
+    suite = attempt.suite
+    reached = _limit_in_force(state, task, attempt)
+    before_retry = exhausted(limits_of(state), spent(state, attempt), new_iteration=True)
+    start, start_text = _start_problem(task, attempt)
+    errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if turn.outcome is not TurnOutcome.DONE]
+    baseline = iteration == 0  # nobody has tried yet, so there is nothing that a setting could forbid to retry
+    return Situation(
+        task_id=task.id,
+        iteration=iteration,
+        max_iterations=task.bound,
+        tests="pass" if suite is not None and suite.passed else "fail",
+        review="approve" if attempt.approved else _review(task, attempt),
+        feedback=feedback,
+        trials=trials(task),
+        auto_retry_on_test_fail=task.settings.auto_retry_on_test_fail or baseline,
+        auto_retry_on_review_reject=task.settings.auto_retry_on_review_reject or baseline,
+        stopped_by=state.stopped_by,
+        limit=reached[0],
+        limit_text=reached[1],
+        limit_before_retry=before_retry.name if before_retry else "",
+        limit_before_retry_text=before_retry.text if before_retry else "",
+        agent_failures=task.agent_failures,
+        reviewer_failures=task.reviewer_failures,
+        max_agent_failures=task.settings.max_agent_failures,
+        agent_error=errors[-1] if errors else "",
+        hopeless_start=start,
+        start_text=start_text,
+    )
+
+
+def _limit_in_force(state: RunState, task: TaskState, attempt: Attempt) -> tuple[str, str]:
+    """The limit that decides, if one does: overstepped, or in the way of what would have to come next."""
+    limits, used = limits_of(state), spent(state, attempt)
+    reached = exceeded(limits, used)
+    ended_by = (attempt.turns[-1].limit if attempt.turns else "") or (attempt.suite.limit if attempt.suite else "")
+    if reached is None and ended_by:
+        return ended_by, f"{ended_by} reached"
+    unfinished = not attempt.generated or review_is_due(task, attempt)
+    if reached is None and unfinished:
+        reached = exhausted(limits, used, new_iteration=False)
+    return (reached.name, reached.text) if reached is not None else ("", "")
+
+
+def _review(task: TaskState, attempt: Attempt) -> ReviewStatus:
+    statuses = tuple(review.status for review in attempt.reviews)
+    missing: tuple[ReviewStatus, ...] = ("pending",) if len(statuses) < len(task.task.reviewers) else ()
+    return combine_reviews(statuses + missing)
+
+
+def _start_problem(task: TaskState, attempt: Attempt) -> tuple[Literal["", "no-tests", "usage-error"], str]:
+    """What no agent can mend: there is nothing to test, the test command is wrong, or there is no agent."""
+    suite = attempt.suite
+    if attempt.iteration > 0 or suite is None:
+        return "", ""
+    if suite.outcome is Outcome.NO_TESTS:
+        return "no-tests", suite.reason or "no tests ran"
+    if suite.outcome is Outcome.USAGE_ERROR:
+        return "usage-error", suite.reason or "the test command is wrong"
+    if task.task.agent is None and not (suite.passed and _review(task, attempt) != "reject"):
+        return "usage-error", "the tests fail and no agent is named"
+    return "", ""
+
+
+def trials(task: TaskState) -> tuple[Trial, ...]:
+    """The attempts as patterns and questions see them."""
+    judged = [attempt for attempt in task.attempts if attempt.suite is not None or attempt.turns]
+    tried = [attempt for attempt in judged if attempt.iteration > 0] or judged
+    sets = [frozenset(attempt.suite.failing) for attempt in tried if attempt.suite is not None]
+    always = frozenset.intersection(*sets) if sets else frozenset()
+    return tuple(
+        Trial(
+            iteration=attempt.iteration,
+            text=attempt_text(attempt),
+            failing=frozenset(attempt.suite.failing) if attempt.suite is not None else frozenset(),
+            changed=attempt.changed,
+            first=_telling_failure(attempt.suite, always),
+            passed=attempt.suite is not None and attempt.suite.passed,
+        )
+        for attempt in tried
+    )
+
+
+def _telling_failure(suite: SuiteEvidence | None, always: frozenset[str]) -> Failure | None:
+    """The failure to ask about: one that never went away and shows both sides, else whatever comes first."""
+    if suite is None or not suite.failures:
+        return None
+    stubborn = [failure for failure in suite.failures if failure.test in always] or list(suite.failures)
+    both = [failure for failure in stubborn if failure.expected is not None and failure.received is not None]
+    return (both or stubborn)[0]
+
+
+def attempt_text(attempt: Attempt) -> str:
+    """One line on how an attempt ended."""
+    suite = attempt.suite
+    if suite is None:
+        turn = attempt.turns[-1] if attempt.turns else None
+        return f"agent {turn.outcome}: {turn.error}".rstrip(": ") if turn is not None else "not finished"
+    if suite.passed:
+        rejected = [review for review in attempt.reviews if review.status == "reject"]
+        told = " ".join(rejected[0].feedback.split())[:200] if rejected else ""
+        return f"Tests passed, review rejected - {told}" if rejected else f"Tests passed ({suite.counts.passed})"
+    if suite.outcome is not Outcome.FAILED:
+        return f"{suite.outcome} - {suite.reason}"
+    first = _telling_failure(suite, frozenset())
+    detail = " ".join((first.message or first.kind).split())[:200] if first is not None else suite.reason
+    named = f" - {first.test}: {detail}" if first is not None else f" - {detail}"
+    return f"{suite.counts.passed} passed, {counted(len(suite.failing), 'test')} failed{named}"
+
+
+_BY_STATUS = {"stopped": ExitCode.SAFETY, "escalated": ExitCode.ESCALATED, "aborted": ExitCode.NOT_ACCEPTED}
+_PRECEDENCE = (
+    ExitCode.SAFETY,
+    ExitCode.ESCALATED,
+    ExitCode.USAGE,
+    ExitCode.NOT_ACCEPTED,
+    ExitCode.NO_TESTS,
+    ExitCode.DONE,
+)
+
+
+def run_exit_code(state: RunState) -> ExitCode:
+    """The first of 11, 10, 4, 1, 5, 0 that any task calls for (3 and 2 never get as far as a fold)."""
+    codes = {_task_exit_code(task) for task in state.tasks} or {ExitCode.NOT_ACCEPTED}
+    return next(code for code in _PRECEDENCE if code in codes)
+
+
+def _task_exit_code(task: TaskState) -> ExitCode:
+    reason = task.decision.reason if task.decision is not None else ""
+    if task.status == "aborted" and reason == "no-tests":
+        return ExitCode.NO_TESTS
+    if task.status == "aborted" and reason == "usage-error":
+        return ExitCode.USAGE
+    if task.status == "proceed":
+        return ExitCode.DONE
+    return _BY_STATUS.get(task.status, ExitCode.NOT_ACCEPTED)

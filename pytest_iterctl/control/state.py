@@ -1,0 +1,427 @@
+"""State as a fold of the journal: `apply` one event at a time, and resuming is folding again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pytest_iterctl.control.decision import Decision
+from pytest_iterctl.control.events import (
+    Answered,
+    CheckpointWritten,
+    Decided,
+    Event,
+    Interrupted,
+    Recovered,
+    Resumed,
+    ReviewFinished,
+    RunFinished,
+    RunStarted,
+    Settled,
+    SnapshotTaken,
+    StageStarted,
+    StopRequested,
+    SuiteFinished,
+    TasksDeclared,
+    TaskStarted,
+    TurnFinished,
+    Undone,
+    Waited,
+    Warned,
+)
+from pytest_iterctl.control.evidence import Change, ReviewEvidence, SuiteEvidence, TurnEvidence, TurnOutcome
+from pytest_iterctl.plan.frozen import FrozenTask, Settings
+from pytest_iterctl.plan.model import Limits
+
+__all__ = ["Attempt", "Entry", "RunState", "TaskState", "TaskStatus", "apply", "fold"]
+
+TaskStatus = Literal["waiting", "running", "proceed", "escalated", "stopped", "aborted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the journal: the event, when it happened, and how long the run had been at work by then."""
+
+    sequence: int
+    at: str
+    clock: float
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One iteration: what was done in it and what came out. Iteration 0 is the baseline, before any agent."""
+
+    iteration: int
+    began: float = 0.0
+    ended: float = 0.0
+    turns: tuple[TurnEvidence, ...] = ()
+    review_turns: tuple[TurnEvidence, ...] = ()
+    suite: SuiteEvidence | None = None
+    reviews: tuple[ReviewEvidence, ...] = ()
+    snapshots: tuple[tuple[str, str], ...] = ()
+    change: Change | None = None
+    undone: int = 0
+    waited: int = 0
+    decision: Decision | None = None
+    approved: bool = False
+
+    @property
+    def generated(self) -> bool:
+        return self.iteration == 0 or bool(self.turns and self.turns[-1].outcome is TurnOutcome.DONE)
+
+    @property
+    def failed_turns(self) -> int:
+        return sum(1 for turn in self.turns if turn.outcome in {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT})
+
+    @property
+    def all_turns(self) -> tuple[TurnEvidence, ...]:
+        return self.turns + self.review_turns
+
+    @property
+    def cost(self) -> float:
+        return sum(turn.cost_usd or 0.0 for turn in self.all_turns)
+
+    @property
+    def calls(self) -> int:
+        return sum(turn.calls for turn in self.all_turns)
+
+    @property
+    def seconds(self) -> float:
+        return max(self.ended - self.began, 0.0)
+
+    def snapshot(self, stage: str) -> str:
+        return dict(self.snapshots).get(stage, "")
+
+    @property
+    def latest_snapshot(self) -> str:
+        return self.snapshots[-1][1] if self.snapshots else ""
+
+    @property
+    def changed(self) -> bool | None:
+        return None if self.change is None else self.change.file_count > 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """Where one task stands."""
+
+    task: FrozenTask
+    status: TaskStatus = "waiting"
+    limit: str = ""
+    base: str = ""
+    base_tree: str = ""
+    latest: str = ""
+    latest_tree: str = ""
+    attempts: tuple[Attempt, ...] = ()
+    bound: int = 0
+    guidance: tuple[tuple[int, str], ...] = ()
+    agent_failures: int = 0
+    reviewer_failures: int = 0
+    go_on: bool = False
+    settled: Settled | None = None
+    reopen_at: str = ""
+    checkpoints: tuple[str, ...] = ()
+    answers: tuple[Answered, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.task.id
+
+    @property
+    def settings(self) -> Settings:
+        return self.task.settings
+
+    @property
+    def attempt(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations ran: those in which the agent did its turn."""
+        return sum(1 for attempt in self.attempts if attempt.iteration > 0 and attempt.generated)
+
+    @property
+    def decision(self) -> Decision | None:
+        return next((a.decision for a in reversed(self.attempts) if a.decision is not None), None)
+
+    @property
+    def cost(self) -> float:
+        return sum(attempt.cost for attempt in self.attempts)
+
+    @property
+    def calls_of_unknown_cost(self) -> int:
+        return sum(1 for attempt in self.attempts for turn in attempt.all_turns if turn.cost_usd is None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Where a run stands; everything that is decided or shown is a function of this."""
+
+    run: str = ""
+    started: RunStarted | None = None
+    limits: Limits | None = None
+    tasks: tuple[TaskState, ...] = ()
+    declared: bool = False
+    clock: float = 0.0
+    began_at: str = ""
+    last_at: str = ""
+    sequence: int = 0
+    open_stage: StageStarted | None = None
+    stopped_by: str = ""
+    interrupted: bool = False
+    finished: RunFinished | None = None
+    warnings: tuple[str, ...] = ()
+    resumes: int = 0
+    worked: float = field(default=0.0)
+
+    def task(self, task_id: str) -> TaskState:
+        return next(task for task in self.tasks if task.id == task_id)
+
+    @property
+    def cost(self) -> float:
+        return sum(task.cost for task in self.tasks)
+
+
+def fold(entries: Iterable[Entry], state: RunState | None = None) -> RunState:
+    """The state after these entries; folding a prefix and then the rest is the same as folding the whole."""
+    current = state if state is not None else RunState()
+    for entry in entries:
+        current = apply(current, entry)
+    return current
+
+
+def apply(state: RunState, entry: Entry) -> RunState:
+    """The state after one more entry."""
+    event = entry.event
+    moved = replace(
+        state,
+        clock=max(state.clock, entry.clock),
+        sequence=entry.sequence,
+        began_at=state.began_at or entry.at,
+        last_at=entry.at,
+    )
+    match event:
+        case RunStarted():
+            return _run_started(moved, event)
+        case TasksDeclared():
+            return replace(moved, tasks=tuple(_fresh(task) for task in event.tasks), declared=True)
+        case StageStarted():
+            opened = _in_attempt(moved, event.task, event.iteration, lambda attempt: attempt)
+            return replace(opened, open_stage=event)
+        case StopRequested():
+            return replace(moved, stopped_by=event.by)
+        case Interrupted():
+            return replace(moved, interrupted=True)
+        case Resumed():
+            return _resumed(moved, event)
+        case Warned():
+            return replace(moved, warnings=(*moved.warnings, event.text))
+        case RunFinished():
+            return replace(moved, finished=event)
+        case _:
+            return _task_event(moved, event)
+
+
+def _fresh(task: FrozenTask) -> TaskState:
+    return TaskState(task=task, bound=task.settings.max_iterations)
+
+
+def _run_started(state: RunState, event: RunStarted) -> RunState:
+    return replace(
+        state,
+        run=event.run,
+        started=event,
+        limits=event.plan.limits,
+        tasks=tuple(_fresh(task) for task in event.plan.tasks),
+        declared=not event.plan.discover,
+    )
+
+
+def _task_event(state: RunState, event: Event) -> RunState:
+    match event:
+        case TaskStarted():
+            return _with(
+                state,
+                event.task,
+                lambda task: replace(
+                    task,
+                    status="running",
+                    base=event.base,
+                    base_tree=event.tree,
+                    latest=event.base,
+                    latest_tree=event.tree,
+                    attempts=(Attempt(iteration=0, began=state.clock, ended=state.clock),),
+                ),
+            )
+        case TurnFinished():
+            return _turn_finished(state, event)
+        case SuiteFinished():
+            closed = _worked(state, event.suite.seconds)
+            return _in_attempt(closed, event.task, event.iteration, lambda a: replace(a, suite=event.suite))
+        case ReviewFinished():
+            return _review_finished(state, event)
+        case SnapshotTaken():
+            return _snapshot_taken(state, event)
+        case Undone():
+            back = _with(state, event.task, lambda task: replace(task, latest=event.restored))
+            return _in_attempt(back, event.task, event.iteration, lambda a: replace(a, undone=a.undone + 1))
+        case Recovered():
+            back = _with(state, event.task, lambda task: replace(task, latest=event.restored, reopen_at=""))
+            return replace(back, open_stage=None)
+        case Waited():
+            return _in_attempt(state, event.task, event.iteration, lambda a: replace(a, waited=a.waited + 1))
+        case Decided():
+            return _decided(state, event)
+        case Settled():
+            return _with(state, event.task, lambda task: replace(task, settled=event))
+        case Answered():
+            return _answered(state, event)
+        case CheckpointWritten():
+            return _with(state, event.task, lambda task: replace(task, checkpoints=(*task.checkpoints, event.path)))
+        case _:
+            return state
+
+
+def _with(state: RunState, task_id: str, change: Callable[[TaskState], TaskState]) -> RunState:
+    return replace(state, tasks=tuple(change(task) if task.id == task_id else task for task in state.tasks))
+
+
+def _in_attempt(state: RunState, task_id: str, iteration: int, change: Callable[[Attempt], Attempt]) -> RunState:
+    """Change one attempt, opening it first if this is the first that is heard of it."""
+
+    def with_attempt(task: TaskState) -> TaskState:
+        attempts = task.attempts
+        if not attempts or attempts[-1].iteration < iteration:
+            attempts = (*attempts, Attempt(iteration=iteration, began=state.clock))
+        last = replace(change(attempts[-1]), ended=state.clock)
+        return replace(task, attempts=(*attempts[:-1], last), go_on=False)
+
+    return _with(state, task_id, with_attempt)
+
+
+def _worked(state: RunState, seconds: float) -> RunState:
+    """A stage is over: nothing is open any more, and its time was spent outside of the loop itself."""
+    return replace(state, open_stage=None, worked=state.worked + seconds)
+
+
+def _turn_finished(state: RunState, event: TurnFinished) -> RunState:
+    failed = event.turn.outcome in {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT}
+    closed = _in_attempt(
+        _worked(state, event.turn.seconds),
+        event.task,
+        event.iteration,
+        lambda attempt: replace(attempt, turns=(*attempt.turns, event.turn)),
+    )
+    return _with(
+        closed, event.task, lambda task: replace(task, agent_failures=task.agent_failures + 1 if failed else 0)
+    )
+
+
+def _review_finished(state: RunState, event: ReviewFinished) -> RunState:
+    failed = event.review.status == "failed"
+
+    def reviewed(attempt: Attempt) -> Attempt:
+        reviews = attempt.reviews if failed else (*attempt.reviews, event.review)
+        return replace(attempt, reviews=reviews, review_turns=(*attempt.review_turns, event.turn))
+
+    closed = _in_attempt(_worked(state, event.turn.seconds), event.task, event.iteration, reviewed)
+    return _with(
+        closed, event.task, lambda task: replace(task, reviewer_failures=task.reviewer_failures + 1 if failed else 0)
+    )
+
+
+def _snapshot_taken(state: RunState, event: SnapshotTaken) -> RunState:
+    moved = _with(state, event.task, lambda task: replace(task, latest=event.commit, latest_tree=event.tree))
+
+    def shot(attempt: Attempt) -> Attempt:
+        change = event.change if event.stage == "generate" else attempt.change
+        return replace(attempt, snapshots=(*attempt.snapshots, (event.stage, event.commit)), change=change)
+
+    return _in_attempt(moved, event.task, event.iteration, shot)
+
+
+def _decided(state: RunState, event: Decided) -> RunState:
+    decision = event.decision
+    status: TaskStatus = "running"
+    if decision.action == "proceed":
+        status = "proceed"
+    elif decision.action == "escalate":
+        ends: dict[str, TaskStatus] = {
+            "limit": "stopped",
+            "stopped": "stopped",
+            "no-tests": "aborted",
+            "usage-error": "aborted",
+        }
+        status = ends.get(decision.reason, "escalated")
+    limit = decision.limit or ("person" if decision.reason == "stopped" else "")
+    decided = _in_attempt(state, event.task, event.iteration, lambda a: replace(a, decision=decision))
+    return _with(decided, event.task, lambda task: replace(task, status=status, limit=limit))
+
+
+def _answered(state: RunState, event: Answered) -> RunState:
+    def answered(task: TaskState) -> TaskState:
+        heard = replace(task, answers=(*task.answers, event))
+        if event.effect == "abort":
+            return replace(heard, status="aborted", limit="")
+        last = task.attempts[-1]
+        reopened = replace(heard, status="running", limit="", settled=None, agent_failures=0, reviewer_failures=0)
+        if event.effect == "approve":
+            attempts = (*task.attempts[:-1], replace(last, decision=None, approved=True))
+            return replace(reopened, attempts=attempts)
+        more = event.iterations or task.settings.max_iterations
+        guidance = task.guidance
+        if event.guidance:
+            guidance = (*guidance, (last.iteration + 1, event.guidance))
+        return replace(reopened, bound=last.iteration + more, guidance=guidance, go_on=True, latest="", latest_tree="")
+
+    return replace(_with(state, event.task, answered), finished=None, stopped_by="", interrupted=False)
+
+
+def _resumed(state: RunState, event: Resumed) -> RunState:
+    limits = event.limits or state.limits
+
+    def reopened(task: TaskState) -> TaskState:
+        bound = event.max_iterations if event.max_iterations is not None else task.bound
+        raised = replace(task, bound=bound)
+        by_person = task.limit == "person"
+        if task.status != "stopped" or not (by_person or event.limits is not None):
+            return raised
+        attempts, reopen_at = _reopened(task, state.clock)
+        return replace(
+            raised,
+            status="running",
+            limit="",
+            settled=None,
+            attempts=attempts,
+            reopen_at=reopen_at,
+            agent_failures=0,
+            reviewer_failures=0,
+        )
+
+    return replace(
+        state,
+        limits=limits,
+        tasks=tuple(reopened(task) for task in state.tasks),
+        stopped_by="",
+        interrupted=False,
+        finished=None,
+        resumes=state.resumes + 1,
+    )
+
+
+def _reopened(task: TaskState, clock: float) -> tuple[tuple[Attempt, ...], str]:
+    """The attempts with the last one open again, and the snapshot from which it goes on."""
+    *earlier, last = task.attempts
+    suite = last.suite if last.suite is not None and not last.suite.limit else None
+    if last.generated:
+        snapshots = tuple(pair for pair in last.snapshots if suite is not None or pair[0] not in {"test", "review"})
+        reopen_at = snapshots[-1][1] if snapshots else task.base
+    else:
+        # The agent's turn is taken again, so what it had left behind by then no longer belongs to the attempt.
+        snapshots = tuple(pair for pair in last.snapshots if pair[0] == "start")
+        before = next((attempt.latest_snapshot for attempt in reversed(earlier) if attempt.latest_snapshot), task.base)
+        reopen_at = last.snapshot("start") or before
+    open_again = replace(last, decision=None, suite=suite, snapshots=snapshots, began=clock - last.seconds)
+    return (*earlier, open_again), reopen_at

@@ -1,0 +1,232 @@
+"""What to do next, from the state alone: the controller returns a step and performs nothing.
+
+The loop performs the step, writes what happened into the journal, folds it in and asks again. Killed in between, it
+asks the same question of the same state after a resume; that is all there is to resuming.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_iterctl.control.evidence import TurnOutcome
+from pytest_iterctl.control.limits import Spent, exceeded, exhausted
+from pytest_iterctl.control.standing import backoff, limits_of, review_is_due, run_exit_code, spent
+from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.errors import ExitCode
+from pytest_iterctl.plan.frozen import NamedAgent
+
+__all__ = [
+    "CallAgent",
+    "CallReviewer",
+    "Decide",
+    "Declare",
+    "Done",
+    "FinishRun",
+    "Recover",
+    "RunTests",
+    "Settle",
+    "StartTask",
+    "Step",
+    "TakeSnapshot",
+    "Undo",
+    "Wait",
+    "next_step",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """Ask the suite which tasks its iterate markers declare."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Put the work tree back to the beginning of a stage that never finished."""
+
+    task: str
+    iteration: int
+    stage: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallAgent:
+    task: str
+    iteration: int
+    agent: NamedAgent
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    task: str
+    iteration: int
+    to: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    task: str
+    iteration: int
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTests:
+    task: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallReviewer:
+    task: str
+    iteration: int
+    reviewer: NamedAgent
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSnapshot:
+    task: str
+    iteration: int
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    task: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinishRun:
+    exit_code: ExitCode
+    proceed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    pass
+
+
+Step = (
+    Declare
+    | StartTask
+    | Recover
+    | CallAgent
+    | Undo
+    | Wait
+    | RunTests
+    | CallReviewer
+    | TakeSnapshot
+    | Decide
+    | Settle
+    | FinishRun
+    | Done
+)
+
+
+def next_step(state: RunState) -> Step:
+    """The one thing to do now."""
+    if state.finished is not None:
+        return Done()
+    if state.open_stage is not None:
+        stage = state.open_stage
+        return Recover(stage.task, stage.iteration, stage.stage, stage.before)
+    for task in state.tasks:
+        if task.status not in {"waiting", "running"} and task.settled is None and task.base:
+            return Settle(task.id)
+    running = next((task for task in state.tasks if task.status == "running"), None)
+    if running is not None:
+        return _in_task(state, running)
+    if not state.stopped_by:
+        if not state.declared:
+            return Declare()
+        ready = _ready(state)
+        if ready is not None:
+            return StartTask(ready.id)
+    return FinishRun(run_exit_code(state), all(task.status == "proceed" for task in state.tasks))
+
+
+def _ready(state: RunState) -> TaskState | None:
+    """The first task that waits for nothing; none once a limit of the whole run is reached."""
+    limits = state.limits
+    if limits is not None and exhausted(limits, Spent(state.cost, state.clock), new_iteration=True):
+        return None
+    passed = {task.id for task in state.tasks if task.status == "proceed"}
+    return next((task for task in state.tasks if task.status == "waiting" and passed.issuperset(task.task.needs)), None)
+
+
+def _in_task(state: RunState, task: TaskState) -> Step:
+    attempt = task.attempts[-1]
+    if task.reopen_at:
+        return Recover(task.id, attempt.iteration, "start", task.reopen_at)
+    if attempt.decision is not None:
+        if not task.latest:
+            return TakeSnapshot(task.id, attempt.iteration + 1, "start")
+        return _generate(state, task, Attempt(iteration=attempt.iteration + 1, began=state.clock))
+    if attempt.failed_turns > attempt.undone:
+        return Undo(task.id, attempt.iteration, task.latest, attempt.failed_turns)
+    if state.stopped_by or _is_out_of_time(state, task):
+        return _close(task, attempt)
+    if not attempt.generated:
+        return _generate(state, task, attempt)
+    return _after_generate(state, task, attempt)
+
+
+def _close(task: TaskState, attempt: Attempt) -> Step:
+    """Stopped in the middle: keep what the agent left as evidence, then decide."""
+    cut_off = bool(attempt.turns) and attempt.turns[-1].outcome in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}
+    if cut_off and not attempt.snapshot("generate"):
+        return TakeSnapshot(task.id, attempt.iteration, "generate")
+    return Decide(task.id, attempt.iteration)
+
+
+def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
+    if task.task.agent is None or state.stopped_by:
+        return Decide(task.id, attempt.iteration)
+    if task.agent_failures >= task.settings.max_agent_failures:
+        return Decide(task.id, attempt.iteration)
+    if exhausted(limits_of(state), spent(state, attempt), new_iteration=False):
+        return Decide(task.id, attempt.iteration)
+    if task.agent_failures and attempt.waited < attempt.failed_turns:
+        why = attempt.turns[-1].error or str(attempt.turns[-1].outcome)
+        return Wait(task.id, attempt.iteration, backoff(task.settings, task.agent_failures), why)
+    return CallAgent(task.id, attempt.iteration, task.task.agent)
+
+
+def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
+    iteration = attempt.iteration
+    if iteration > 0 and not attempt.snapshot("generate"):
+        return TakeSnapshot(task.id, iteration, "generate")
+    if attempt.suite is None:
+        return RunTests(task.id, iteration)
+    if not attempt.snapshot("test"):
+        return TakeSnapshot(task.id, iteration, "test")
+    if review_is_due(task, attempt):
+        over = exhausted(limits_of(state), spent(state, attempt), new_iteration=False)
+        if over is None and task.reviewer_failures < task.settings.max_agent_failures:
+            return CallReviewer(task.id, iteration, task.task.reviewers[len(attempt.reviews)])
+        return Decide(task.id, iteration)
+    if attempt.reviews and not attempt.snapshot("review"):
+        return TakeSnapshot(task.id, iteration, "review")
+    return Decide(task.id, iteration)
+
+
+def _is_out_of_time(state: RunState, task: TaskState) -> bool:
+    attempt = task.attempts[-1]
+    if (attempt.turns and attempt.turns[-1].limit) or (attempt.suite and attempt.suite.limit):
+        return True
+    reached = exceeded(limits_of(state), spent(state, attempt))
+    # Tests cost nothing and tell a person whether the money was well spent, so only time keeps them from running.
+    return reached is not None and "duration" in reached.name
