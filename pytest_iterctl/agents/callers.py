@@ -1,0 +1,34 @@
+"""Which caller an agent has, and how a reviewer's reply becomes evidence."""
+
+from __future__ import annotations
+
+from pytest_iterctl.agents.command import call_command
+from pytest_iterctl.agents.hook import call_hook
+from pytest_iterctl.agents.person import call_person
+from pytest_iterctl.agents.turn import Caller, Reply, Tick, Turn
+from pytest_iterctl.control.evidence import ReviewEvidence, TurnOutcome
+from pytest_iterctl.feedback.reviews import read_review
+from pytest_iterctl.plan.model import Agent
+
+__all__ = ["call_agent", "call_reviewer", "caller_of"]
+
+
+def caller_of(spec: Agent) -> Caller:
+    if spec.command is not None:
+        return call_command
+    return call_hook if spec.hook is not None else call_person
+
+
+def call_agent(turn: Turn, tick: Tick) -> Reply:
+    return caller_of(turn.agent.spec)(turn, tick)
+
+
+def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
+    """A reviewer that failed is an agent that failed, never an approval."""
+    reply = call_agent(turn, tick)
+    evidence = reply.evidence
+    failed = evidence.outcome is not TurnOutcome.DONE
+    review = read_review(turn.agent.name, reply.stdout, evidence.exit_code, evidence.error if failed else "")
+    if failed and review.status != "failed":
+        review = review.model_copy(update={"status": "failed", "feedback": evidence.error})
+    return review, reply

@@ -1,0 +1,85 @@
+"""The process in which Python hooks run: loads the project's conftest files as pytest would, then calls one hook.
+
+Started as `python -P -m pytest_iterctl.agents.host <pytest arguments>` by `hook.py`; everything else comes through
+files named in the environment. It is the only place of ours that imports a project's code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pluggy
+import pytest
+
+from pytest_iterctl import hookspecs
+
+__all__ = ["main"]
+
+
+class _Host:
+    """A pytest plugin that takes over once the conftest files are loaded."""
+
+    def __init__(self, request: dict[str, object], result: Path) -> None:
+        self._request = request
+        self._result = result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        capture = config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)
+        result = _call(_manager(config), self._request)
+        self._result.write_text(json.dumps(result), encoding="utf-8")
+        return 0
+
+
+def _manager(config: pytest.Config) -> pluggy.PluginManager:
+    """Hooks of ours found in conftest files and pytest plugins, then in packages that name the `iterctl` group."""
+    manager = pluggy.PluginManager("iterctl")
+    manager.add_hookspecs(hookspecs)
+    for plugin in config.pluginmanager.get_plugins():
+        if any(name.startswith("iterctl_") for name in dir(plugin)):
+            manager.register(plugin)
+    manager.load_setuptools_entrypoints("iterctl")
+    manager.check_pending()
+    return manager
+
+
+def _call(manager: pluggy.PluginManager, request: dict[str, object]) -> dict[str, object]:
+    name = str(request["hook"])
+    if name == "iterctl_decided":
+        manager.hook.iterctl_decided(decision=request["decision"])
+        return {}
+    common = {key: request[key] for key in ("run", "task", "iteration", "max_iterations", "session", "prompt")}
+    if name == "iterctl_generate":
+        asked: object = hookspecs.GenerateRequest(agent=request["agent"], feedback=request["feedback"], **common)  # type: ignore[arg-type]  # JSON that our own driver wrote
+        answer = manager.hook.iterctl_generate(request=asked)
+    else:
+        asked = hookspecs.ReviewRequest(reviewer=request["agent"], diff=request["diff"], **common)  # type: ignore[arg-type]  # JSON that our own driver wrote
+        answer = manager.hook.iterctl_review(request=asked)
+    return _document(name, str(request["agent"]), answer)
+
+
+def _document(name: str, agent: str, answer: object) -> dict[str, object]:
+    if answer is None:
+        return {"error": f"no implementation of {name} took agent {agent!r}", "status": "failed"}
+    if isinstance(answer, dict):
+        return {str(key): value for key, value in answer.items()}
+    if isinstance(answer, str):
+        return {"status": answer}
+    return {}
+
+
+def main() -> int:
+    request = json.loads(Path(os.environ.pop("ITERCTL_HOST_REQUEST")).read_text(encoding="utf-8"))
+    result = Path(os.environ.pop("ITERCTL_HOST_RESULT"))
+    if os.environ.pop("ITERCTL_HOST_MODE") == "module":
+        sys.path.insert(0, str(Path.cwd()))
+    return int(pytest.main(sys.argv[1:], plugins=[_Host(request, result)]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
