@@ -1,0 +1,218 @@
+"""Driving: ask the control room for the next step, perform it, write down what happened, ask again.
+
+The whole loop is `Driver.go`. Every step is either harmless to repeat or claimed in the journal before it begins, so
+that a driver that died at any point can be followed by another that asks the same question of the same state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pytest_iterctl.control.decision import decide
+from pytest_iterctl.control.events import (
+    Decided,
+    Interrupted,
+    Recovered,
+    RunFinished,
+    SnapshotTaken,
+    StopRequested,
+    TaskStarted,
+    Undone,
+    Waited,
+    Warned,
+)
+from pytest_iterctl.control.evidence import Change
+from pytest_iterctl.control.standing import attempt_at, situation
+from pytest_iterctl.control.state import RunState, TaskState
+from pytest_iterctl.control.steps import (
+    CallAgent,
+    CallReviewer,
+    Decide,
+    Declare,
+    Done,
+    FinishRun,
+    Recover,
+    RunTests,
+    Settle,
+    StartTask,
+    Step,
+    TakeSnapshot,
+    Undo,
+    Wait,
+    next_step,
+)
+from pytest_iterctl.errors import Interrupted as InterruptedRun
+from pytest_iterctl.errors import IterctlError
+from pytest_iterctl.feedback.compose import compact
+from pytest_iterctl.loop.checkpoint import write_checkpoint
+from pytest_iterctl.loop.declare import declare_tasks
+from pytest_iterctl.loop.history import History
+from pytest_iterctl.loop.settle import settle
+from pytest_iterctl.loop.stages import Stages
+from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.work.pytest_run import forget_bytecode
+from pytest_iterctl.work.snapshots import Snapshot
+
+__all__ = ["Driver"]
+
+_NAMES_SHOWN = 200
+
+
+class Driver:
+    """One run, from wherever it stands to its end."""
+
+    def __init__(self, workspace: Workspace, history: History, tick: Callable[[float, RunState], None]) -> None:
+        self.workspace = workspace
+        self.history = history
+        self.snapshots = workspace.snapshots(history.run)
+        self.stages = Stages(workspace, history, self.snapshots, self._tick)
+        self._draw = tick
+        self._stop_file = workspace.place.stop_file(history.run)
+
+    @property
+    def state(self) -> RunState:
+        return self.history.state
+
+    def go(self) -> RunState:
+        try:
+            while not isinstance(step := self._next(), Done):
+                self._perform(step)
+        except KeyboardInterrupt:
+            self.history.record(Interrupted())
+            raise InterruptedRun(
+                f"run {self.history.run} was interrupted", hint=f"go on with: iterctl resume {self.history.run}"
+            ) from None
+        return self.state
+
+    def _next(self) -> Step:
+        if self._stop_file.exists() and not self.state.stopped_by:
+            self.history.record(StopRequested(by="iterctl stop"))
+            self._stop_file.unlink(missing_ok=True)
+        return next_step(self.state)
+
+    def _tick(self, elapsed: float) -> bool:
+        self._draw(elapsed, self.state)
+        return self._stop_file.exists()
+
+    def _perform(self, step: Step) -> None:
+        match step:
+            case Declare():
+                declare_tasks(self.stages, self.history)
+            case StartTask():
+                self._start(step.task)
+            case Recover():
+                self._recover(step)
+            case CallAgent():
+                self.stages.generate(step)
+            case Undo():
+                self._undo(step)
+            case Wait():
+                self._wait(step)
+            case RunTests():
+                self.stages.test(step)
+            case CallReviewer():
+                self.stages.review(step)
+            case TakeSnapshot():
+                self._snapshot(step)
+            case Decide():
+                self._decide(step)
+            case Settle():
+                settle(self.workspace, self.history, self.snapshots, self.state.task(step.task))
+            case FinishRun():
+                self.history.record(
+                    RunFinished(decision="proceed" if step.proceed else "escalate", exit_code=step.exit_code)
+                )
+            case Done():
+                pass
+
+    def _start(self, task: str) -> None:
+        snapshot = self._take(task, "0-base", f"{task}: base")
+        self.history.record(TaskStarted(task=task, base=snapshot.commit, tree=snapshot.tree))
+
+    def _take(self, task: str, name: str, message: str) -> Snapshot:
+        ref = f"refs/iterctl/{self.history.run}/{task}/{name}"
+        return self.snapshots.take(ref, f"iterctl {self.history.run} {message}")
+
+    def _snapshot(self, step: TakeSnapshot) -> None:
+        task = self.state.task(step.task)
+        snapshot = self._take(step.task, f"{step.iteration}-{step.stage}", f"{step.task} {step.iteration} {step.stage}")
+        self.history.record(
+            SnapshotTaken(
+                task=step.task,
+                iteration=step.iteration,
+                stage=step.stage,  # type: ignore[arg-type]  # next_step names only stages
+                commit=snapshot.commit,
+                tree=snapshot.tree,
+                change=self._change(task, snapshot),
+                left_out=snapshot.left_out,
+            )
+        )
+
+    def _change(self, task: TaskState, snapshot: Snapshot) -> Change:
+        if not task.latest or snapshot.tree == task.latest_tree:
+            return Change()
+        difference = self.snapshots.difference(task.latest, snapshot.commit)
+        forget_bytecode(self.workspace.root, self.snapshots.changed_names(task.latest, snapshot.commit))
+        return Change(
+            files=difference.files[:_NAMES_SHOWN],
+            file_count=len(difference.files),
+            added=difference.added,
+            deleted=difference.deleted,
+        )
+
+    def restore(self, commit: str, current: Snapshot) -> None:
+        """Put the work tree back to a snapshot, and let no bytecode of what was there before decide anything."""
+        forget_bytecode(self.workspace.root, self.snapshots.changed_names(current.commit, commit))
+        self.snapshots.restore(commit)
+
+    def _undo(self, step: Undo) -> None:
+        kept = self._take(step.task, f"{step.iteration}-failed-{step.number}", f"{step.task} left by a failed agent")
+        self.restore(step.to, kept)
+        self.history.record(Undone(task=step.task, iteration=step.iteration, kept=kept.commit, restored=step.to))
+
+    def _recover(self, step: Recover) -> None:
+        found = self._take(
+            step.task, f"{step.iteration}-found-{self.state.resumes}", f"{step.task} as found at a resume"
+        )
+        differs = found.tree != self.snapshots.tree_of(step.to)
+        if differs:
+            self.restore(step.to, found)
+        self.history.record(
+            Recovered(
+                task=step.task,
+                iteration=step.iteration,
+                stage=step.stage,  # type: ignore[arg-type]  # next_step names only stages
+                restored=step.to,
+                kept=found.commit if differs else "",
+            )
+        )
+
+    def _wait(self, step: Wait) -> None:
+        self.history.record(Waited(task=step.task, iteration=step.iteration, seconds=step.seconds, why=step.why))
+        began = time.monotonic()
+        while (elapsed := time.monotonic() - began) < step.seconds and not self._tick(elapsed):
+            time.sleep(min(0.1, step.seconds))
+
+    def _decide(self, step: Decide) -> None:
+        task = self.state.task(step.task)
+        attempt = attempt_at(self.state, task, step.iteration)
+        note = "The agent changed nothing." if attempt.changed is False and step.iteration > 0 else ""
+        feedback = compact(attempt.suite, attempt.reviews, task.settings.feedback_max_length, note=note)
+        decision = decide(situation(self.state, task, step.iteration, feedback))
+        self.history.record(Decided(task=step.task, iteration=step.iteration, decision=decision))
+        self._side_effects(step)
+
+    def _side_effects(self, step: Decide) -> None:
+        """What may fail without anything being lost: a checkpoint file, a hook that is told."""
+        task = self.state.task(step.task)
+        try:
+            every = task.settings.checkpoint_interval
+            if every and step.iteration and step.iteration % every == 0:
+                write_checkpoint(self.workspace, self.history, self.snapshots, task)
+        except (IterctlError, OSError) as error:
+            self.history.record(Warned(text=f"no checkpoint was written: {error}"))
+        if self.state.started is not None and self.state.started.notify_hooks:
+            problem = self.stages.notify(task)
+            if problem:
+                self.history.record(Warned(text=f"iterctl_decided failed: {problem}"))

@@ -1,0 +1,240 @@
+"""A run from outside: start one, resume one, answer one. Each ends with the state that the journal then holds."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_iterctl
+from pytest_iterctl.agents.person import at_terminal
+from pytest_iterctl.control.events import Answered, Resumed, RunStarted, Warned
+from pytest_iterctl.control.state import RunState, TaskState
+from pytest_iterctl.errors import RepositoryError, UsageError
+from pytest_iterctl.loop.driver import Driver
+from pytest_iterctl.loop.history import History, Watcher, now
+from pytest_iterctl.loop.workspace import Workspace, new_run_id
+from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent
+from pytest_iterctl.plan.model import Limits
+from pytest_iterctl.store.lock import WorkTreeLock
+from pytest_iterctl.text import redact
+from pytest_iterctl.work.leftovers import end_leftovers
+
+__all__ = ["Answer", "Audience", "answer_run", "refuse_unsupported_system", "resume_run", "start_run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who watches a run: told of every event, and drawn for while something takes long."""
+
+    watchers: Sequence[Watcher] = ()
+    tick: Callable[[float, RunState], None] = lambda _elapsed, _state: None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer to one task's question: an option by number, or an effect spelt out."""
+
+    effect: str = ""
+    option: int = 0
+    guidance: str = ""
+    iterations: int = 0
+
+
+def refuse_unsupported_system() -> None:
+    """Process trees are controlled through Linux facilities; pretending elsewhere would leave orphans behind."""
+    if not sys.platform.startswith("linux"):
+        raise UsageError(
+            f"runs are not supported on {sys.platform}",
+            hint="use Linux (a container or WSL will do); iterctl check and iterctl feedback work everywhere",
+        )
+
+
+def start_run(
+    workspace: Workspace, plan: FrozenPlan, audience: Audience, *, directory: Path, as_module: bool
+) -> RunState:
+    refuse_unsupported_system()
+    _refuse_absent_person(plan)
+    run = new_run_id()
+    clean = _clean(plan)
+    survey = workspace.snapshots(run).survey()
+    if survey.refusal:
+        raise RepositoryError(survey.refusal, hint="add what need not be kept to .gitignore")
+    with WorkTreeLock(workspace.place.lock_file, run):
+        workspace.journal.begin(run, now(), ", ".join(task.id for task in clean.tasks))
+        history = History(workspace.journal, run, audience.watchers)
+        history.record(
+            RunStarted(
+                run=run,
+                version=pytest_iterctl.__version__,
+                plan=clean,
+                root=str(workspace.root),
+                git_dir=str(workspace.repository.git_dir),
+                head=workspace.repository.head,
+                directory=os.path.relpath(directory, workspace.root),
+                as_module=as_module,
+                notify_hooks=any(_uses_hooks(task) for task in clean.tasks),
+            )
+        )
+        for warning in survey.warnings:
+            history.record(Warned(text=warning))
+        return Driver(workspace, history, audience.tick).go()
+
+
+def resume_run(
+    workspace: Workspace,
+    run: str,
+    audience: Audience,
+    *,
+    raise_limits: Callable[[Limits], Limits] | None = None,
+    max_iterations: int | None = None,
+) -> RunState:
+    """Go on from the last finished stage; limits may be raised, nothing that was spent is forgotten."""
+    refuse_unsupported_system()
+    with WorkTreeLock(workspace.place.lock_file, run):
+        end_leftovers(run)
+        history = History(workspace.journal, run, audience.watchers)
+        limits = _raised(history.state, raise_limits)
+        _refuse_pointless(history.state, limits, max_iterations)
+        workspace.place.stop_file(run).unlink(missing_ok=True)
+        history.record(Resumed(limits=limits, max_iterations=max_iterations))
+        for task in history.state.tasks:
+            left = (max_iterations or 0) - (task.attempts[-1].iteration if task.attempts else 0)
+            if task.status == "escalated" and left > 0:
+                history.record(Answered(task=task.id, effect="continue", iterations=left, by=_who()))
+        return Driver(workspace, history, audience.tick).go()
+
+
+def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answer, audience: Audience) -> RunState:
+    """Write a person's answer down and go on with the same run."""
+    refuse_unsupported_system()
+    with WorkTreeLock(workspace.place.lock_file, run):
+        end_leftovers(run)
+        history = History(workspace.journal, run, audience.watchers)
+        task = _asked(history.state, task_id)
+        workspace.place.stop_file(run).unlink(missing_ok=True)
+        history.record(_answered(task, answer))
+        return Driver(workspace, history, audience.tick).go()
+
+
+def _answered(task: TaskState, answer: Answer) -> Answered:
+    question = task.decision.question if task.decision is not None else None
+    effect, guidance = answer.effect, answer.guidance
+    if answer.option:
+        options = question.options if question is not None else ()
+        if not 1 <= answer.option <= len(options):
+            raise UsageError(f"option {answer.option} is not one of 1 to {len(options)}", hint="see: iterctl report")
+        chosen = options[answer.option - 1]
+        effect = chosen.effect
+        guidance = "\n".join(filter(None, [chosen.guidance, answer.guidance]))
+    if effect == "approve" and not _may_be_approved(task):
+        raise UsageError("only a change whose tests pass can be approved", hint="use --continue or --abort")
+    if effect not in {"continue", "approve", "abort"}:
+        raise UsageError("the answer says nothing", hint="use --option N, --continue TEXT or --abort")
+    return Answered(
+        task=task.id,
+        effect=effect,  # type: ignore[arg-type]  # one of the three, as checked above
+        guidance=guidance,
+        iterations=answer.iterations,
+        option=answer.option,
+        by=_who(),
+    )
+
+
+def _may_be_approved(task: TaskState) -> bool:
+    suite = task.attempts[-1].suite if task.attempts else None
+    return suite is not None and suite.passed
+
+
+def _asked(state: RunState, task_id: str | None) -> TaskState:
+    asked = [task for task in state.tasks if task.status in {"escalated", "stopped"}]
+    if task_id is not None:
+        named = [task for task in state.tasks if task.id == task_id]
+        if not named:
+            raise UsageError(
+                f"run {state.run} has no task {task_id!r}", hint=", ".join(task.id for task in state.tasks)
+            )
+        if named[0] not in asked:
+            raise UsageError(f"task {task_id} asks nothing: it is {named[0].status}", hint="see: iterctl status")
+        return named[0]
+    if not asked:
+        raise UsageError(f"no question waits in run {state.run}", hint=f"see: iterctl status {state.run}")
+    if len(asked) > 1:
+        raise UsageError(
+            f"{len(asked)} tasks of run {state.run} ask a question",
+            hint="name one with --task: " + ", ".join(task.id for task in asked),
+        )
+    return asked[0]
+
+
+def _raised(state: RunState, raise_limits: Callable[[Limits], Limits] | None) -> Limits | None:
+    if raise_limits is None or state.limits is None:
+        return None
+    raised = raise_limits(state.limits)
+    return raised if raised != state.limits else None
+
+
+def _refuse_pointless(state: RunState, limits: Limits | None, max_iterations: int | None) -> None:
+    if not state.started:
+        raise UsageError(f"run {state.run or '?'} never started", hint="start a new one: iterctl run")
+    if state.finished is None:
+        return
+    run = state.run
+    waiting = [task for task in state.tasks if task.status == "escalated"]
+    by_limit = [task for task in state.tasks if task.status == "stopped" and task.limit != "person"]
+    by_person = [task for task in state.tasks if task.status == "stopped" and task.limit == "person"]
+    if by_person or (by_limit and limits is not None):
+        return
+    if by_limit:
+        raise UsageError(
+            f"run {run} was stopped by {by_limit[0].limit}",
+            hint=f"raise it: iterctl resume {run} --limit {by_limit[0].limit}=VALUE",
+        )
+    if waiting:
+        if any(max_iterations is not None and task.attempts[-1].iteration < max_iterations for task in waiting):
+            return
+        raise UsageError(f"run {run} waits for an answer", hint=f"see iterctl report {run}, then: iterctl answer {run}")
+    raise UsageError(f"run {run} has ended: {state.finished.decision}", hint="start a new one: iterctl run")
+
+
+def _clean(plan: FrozenPlan) -> FrozenPlan:
+    """The plan without secrets in its prose. A secret in a command can't be left out, so it is refused."""
+    tasks = []
+    for task in plan.tasks:
+        for agent in (task.agent, *task.reviewers):
+            if agent is not None:
+                _refuse_secrets(agent)
+        tasks.append(task.model_copy(update={"prompt": redact(task.prompt)}))
+    return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+def _refuse_secrets(agent: NamedAgent) -> None:
+    values = [*(agent.spec.command or ()), *(f"{name}={value}" for name, value in agent.spec.env.items())]
+    if any(redact(value) != value for value in values):
+        raise UsageError(
+            f"agent {agent.name} holds what looks like a secret",
+            hint="keep it in an environment variable and pass that on by name: pass_env: [NAME]",
+        )
+
+
+def _refuse_absent_person(plan: FrozenPlan) -> None:
+    for task in plan.tasks:
+        if task.agent is not None and task.agent.spec.person and not at_terminal():
+            raise UsageError(
+                f"task {task.id}: the agent is a person and there is no terminal to ask at",
+                hint="run it in a terminal, or name another agent with --agent",
+            )
+
+
+def _uses_hooks(task: FrozenTask) -> bool:
+    return any(agent is not None and agent.spec.hook is not None for agent in (task.agent, *task.reviewers))
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""

@@ -1,0 +1,188 @@
+"""The stages of an iteration, each claimed in the journal before it begins and written down when it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_iterctl.agents.callers import call_agent, call_reviewer
+from pytest_iterctl.agents.hook import notify_hooks
+from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
+from pytest_iterctl.agents.turn import Tick, Turn
+from pytest_iterctl.control.events import ReviewFinished, StageStarted, SuiteFinished, TurnFinished
+from pytest_iterctl.control.evidence import SuiteEvidence
+from pytest_iterctl.control.limits import Allowance, allowance
+from pytest_iterctl.control.standing import attempt_at, attempt_text, limits_of, spent
+from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests
+from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
+from pytest_iterctl.loop.history import History, now
+from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
+from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
+from pytest_iterctl.plan.model import Agent
+from pytest_iterctl.work.snapshots import Snapshots
+
+__all__ = ["Stages"]
+
+_NUMBERS = {"generate": 1, "test": 2, "review": 3}
+_REVIEWED_DIFF = 400_000
+
+
+class Stages:
+    """Performs generate, test and review for any task of a run."""
+
+    def __init__(self, workspace: Workspace, history: History, snapshots: Snapshots, tick: Tick) -> None:
+        self.workspace = workspace
+        self.history = history
+        self.snapshots = snapshots
+        self.tick = tick
+        self.memory = workspace.memory(history.run)
+        self.private = workspace.place.run_directory(history.run)
+
+    @property
+    def state(self) -> RunState:
+        return self.history.state
+
+    @property
+    def directory(self) -> Path:
+        started = self.state.started
+        return self.workspace.root / (started.directory if started is not None else "")
+
+    @property
+    def as_module(self) -> bool:
+        return self.state.started is None or self.state.started.as_module
+
+    @property
+    def bench(self) -> Bench:
+        return Bench(self.history.run, self.directory, self.private, self.as_module)
+
+    def generate(self, step: CallAgent) -> None:
+        task = self.state.task(step.task)
+        attempt = attempt_at(self.state, task, step.iteration)
+        prompt, feedback = self._generate_prompt(task, step.iteration)
+        turn = self._turn(task, attempt, step.agent, "generate", prompt=prompt, feedback=feedback)
+        self._claim(task, step.iteration, "generate", step.agent.name)
+        reply = call_agent(turn, self.tick)
+        key = self._keep(task, step.iteration, "generate", step.agent.name, reply.stdout + reply.stderr)
+        evidence = reply.evidence.model_copy(update={"output_key": key})
+        self.history.record(TurnFinished(task=task.id, iteration=step.iteration, turn=evidence))
+
+    def test(self, step: RunTests) -> None:
+        task = self.state.task(step.task)
+        self._claim(task, step.iteration, "test", "")
+        tested = self.run_tests(task.task, attempt_at(self.state, task, step.iteration))
+        if tested.stopped:
+            return  # the claim stays open: there is no verdict, and the stop is dealt with next
+        self.tested(task, step.iteration, tested)
+
+    def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
+        self._keep(task, iteration, "test", "", tested.output)
+        self.history.record(SuiteFinished(task=task.id, iteration=iteration, suite=tested.suite))
+
+    def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
+        allowed = self._allowance(attempt, task.settings.test_timeout)
+        return self.bench.test(task, allowed, self.tick, extra=extra)
+
+    def review(self, step: CallReviewer) -> None:
+        task = self.state.task(step.task)
+        attempt = attempt_at(self.state, task, step.iteration)
+        diff, _ = self.snapshots.patch(task.base, task.latest, limit=_REVIEWED_DIFF)
+        text = diff.decode("utf-8", "replace")
+        prompt = ReviewPrompt(task.id, task.task.prompt, step.iteration, attempt_text(attempt), text).render()
+        turn = self._turn(task, attempt, step.reviewer, "review", prompt=prompt, diff=text)
+        self._claim(task, step.iteration, "review", step.reviewer.name)
+        review, reply = call_reviewer(turn, self.tick)
+        key = self._keep(task, step.iteration, "review", step.reviewer.name, reply.stdout + reply.stderr)
+        evidence = reply.evidence.model_copy(update={"output_key": key})
+        self.history.record(ReviewFinished(task=task.id, iteration=step.iteration, review=review, turn=evidence))
+
+    def notify(self, task: TaskState) -> str:
+        """Tell the Python hooks of the decision just taken; '' or why that did not work."""
+        decision = task.decision
+        if decision is None:
+            return ""
+        agent = NamedAgent(name="hook", spec=Agent(hook="hook"))
+        turn = self._turn(task, task.attempts[-1], agent, "generate", prompt="")
+        return notify_hooks(turn, decision.model_dump(mode="json"), self.tick)
+
+    def _claim(self, task: TaskState, iteration: int, stage: str, agent: str) -> None:
+        self.history.record(
+            StageStarted(task=task.id, iteration=iteration, stage=stage, agent=agent, before=task.latest)  # type: ignore[arg-type]  # one of the three
+        )
+
+    def _keep(self, task: TaskState, iteration: int, stage: str, agent: str, text: str) -> str:
+        """The whole output in memory: the newest under its stage's key, every iteration's under its own."""
+        number = _NUMBERS[stage]
+        prefix = f"{task.id}/" if len(self.state.tasks) > 1 else ""
+        key = f"{prefix}stage-{number}-output"
+        for each in (key, f"{key}@{iteration}"):
+            self.memory.put(each, text, stored_at=now(), agent_id=agent, stage_num=number)
+        return f"{key}@{iteration}"
+
+    def _allowance(self, attempt: Attempt, timeout: float) -> Allowance:
+        return allowance(limits_of(self.state), spent(self.state, attempt), timeout, in_iteration=attempt.iteration > 0)
+
+    def _turn(
+        self,
+        task: TaskState,
+        attempt: Attempt,
+        agent: NamedAgent,
+        stage: str,
+        *,
+        prompt: str,
+        feedback: dict[str, object] | None = None,
+        diff: str = "",
+    ) -> Turn:
+        settings = task.settings
+        allowed = self._allowance(attempt, agent.spec.timeout or settings.timeout)
+        call = len(attempt.all_turns) + 1
+        name = f"{task.id}-{attempt.iteration}-{stage}-{call}"
+        return Turn(
+            agent=agent,
+            stage=stage,  # type: ignore[arg-type]  # generate or review
+            run=self.history.run,
+            task=task.id,
+            iteration=attempt.iteration,
+            max_iterations=task.bound,
+            session=f"{self.history.run}-{name}",
+            prompt=self.workspace.redactor(prompt),
+            feedback=feedback or {},
+            diff=diff,
+            directory=self.directory,
+            private=self.private / "calls" / name,
+            seconds=allowed.seconds,
+            limit=allowed.limit,
+            python=settings.python,
+            arguments=task.task.tests,
+            as_module=self.as_module,
+            pass_env=settings.pass_env,
+        )
+
+    def _generate_prompt(self, task: TaskState, iteration: int) -> tuple[str, dict[str, object]]:
+        judged = [attempt for attempt in task.attempts if attempt.suite is not None]
+        last = judged[-1] if judged else None
+        before = judged[-2].suite if len(judged) > 1 else None
+        suite = last.suite if last is not None else None
+        reviews = last.reviews if last is not None else ()
+        key = self._keep_feedback(task, iteration, suite, whole_form(suite, reviews, previous=before))
+        tried = [attempt for attempt in task.attempts if attempt.iteration > 0 and attempt.suite is not None]
+        prompt = GeneratePrompt(
+            task=task.id,
+            asked=task.task.prompt,
+            iteration=iteration,
+            max_iterations=task.bound,
+            feedback=long_form(suite, reviews, where=f"memory key {key}", previous=before),
+            guidance=tuple(text for _, text in task.guidance),
+            earlier=tuple(f"Iteration {attempt.iteration}: {attempt_text(attempt)}" for attempt in tried),
+            command=command_line_of(task.task, as_module=self.as_module),
+            changed_nothing=bool(tried) and tried[-1].changed is False,
+        ).render()
+        document = feedback_document(suite, reviews) if suite is not None else {}
+        return prompt, document
+
+    def _keep_feedback(self, task: TaskState, iteration: int, suite: SuiteEvidence | None, text: str) -> str:
+        prefix = f"{task.id}/" if len(self.state.tasks) > 1 else ""
+        key = f"{prefix}feedback@{iteration}"
+        if suite is not None:
+            self.memory.put(key, text, stored_at=now(), stage_num=1)
+        return key

@@ -1,0 +1,154 @@
+"""The test stage: run the task's tests for real and turn what they left into evidence."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
+from pytest_iterctl.control.limits import Allowance
+from pytest_iterctl.errors import ReportError
+from pytest_iterctl.feedback.junit import outcome_of, read_reports
+from pytest_iterctl.feedback.verdict import JUnitCheck, judge_pytest
+from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
+from pytest_iterctl.plan.frozen import FrozenTask
+from pytest_iterctl.plan.values import format_duration
+from pytest_iterctl.text import cut_middle, strip_escapes
+from pytest_iterctl.work.command_run import run_test_command
+from pytest_iterctl.work.process import Finished
+from pytest_iterctl.work.pytest_run import PytestRun, run_pytest
+
+__all__ = ["Bench", "Tested", "command_line_of"]
+
+_OUTPUT_TAIL = 16_384
+Tick = Callable[[float], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What a test run showed, what it printed, and (for pytest) which tasks its markers declare."""
+
+    suite: SuiteEvidence
+    output: str
+    stopped: bool
+    log: WitnessLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where tests run, and as what."""
+
+    run: str
+    directory: Path
+    private: Path
+    as_module: bool
+
+    def test(self, task: FrozenTask, allowance: Allowance, tick: Tick, *, extra: tuple[str, ...] = ()) -> Tested:
+        tested = self._command(task, allowance, tick) if task.test else self._pytest(task, allowance, tick, extra)
+        if tested.suite.outcome is Outcome.TIMED_OUT:
+            if allowance.limit:
+                update: dict[str, object] = {"limit": allowance.limit, "reason": f"ended by {allowance.limit}"}
+            else:
+                within = format_duration(allowance.seconds)
+                update = {"reason": f"{tested.suite.reason or 'the tests were ended'} (no end within {within})"}
+            return Tested(tested.suite.model_copy(update=update), tested.output, tested.stopped, tested.log)
+        return tested
+
+    def _pytest(self, task: FrozenTask, allowance: Allowance, tick: Tick, extra: tuple[str, ...]) -> Tested:
+        request = PytestRun(
+            python=task.settings.python or sys.executable,
+            arguments=(*task.tests, *extra),
+            directory=self.directory,
+            as_module=self.as_module,
+            run=self.run,
+            timeout=allowance.seconds,
+            marker=task.marker,
+            pass_env=task.settings.pass_env,
+        )
+        with run_pytest(request, self.private, tick) as (finished, stream):
+            log = read_witness(stream)
+        output = _printed(finished)
+        if finished.error:
+            return Tested(_not_started(finished), output, stopped=False)
+        suite = judge_pytest(
+            log,
+            exit_code=finished.exit_code,
+            ended_by=finished.ended_by,
+            seconds=finished.seconds,
+            output_tail=output[-_OUTPUT_TAIL:],
+            junit=self._cross_check(log),
+        )
+        return Tested(suite, output, finished.ended_by == "stop", log)
+
+    def _cross_check(self, log: WitnessLog) -> JUnitCheck | None:
+        """The user's own --junitxml file of this run must not say otherwise."""
+        if not log.junitxml:
+            return None
+        try:
+            report = read_reports([self.directory / log.junitxml])
+        except ReportError:
+            return None
+        return JUnitCheck(tests=report.counts.tests, failed=report.counts.failed + report.counts.errors)
+
+    def _command(self, task: FrozenTask, allowance: Allowance, tick: Tick) -> Tested:
+        if task.test is None:
+            raise ValueError("the task has no test command")
+        ran = run_test_command(
+            task.test,
+            directory=self.directory,
+            run_id=self.run,
+            timeout=allowance.seconds,
+            pass_env=task.settings.pass_env,
+            tick=tick,
+        )
+        output = _printed(ran.finished)
+        suite = _not_started(ran.finished) if ran.finished.error else self._judge(task, ran.finished, ran.reports)
+        if not ran.reports and ran.stale and suite.outcome is Outcome.NO_REPORT:
+            reason = f"{suite.reason}; {len(ran.stale)} older report(s) were left as they were and don't count"
+            suite = suite.model_copy(update={"reason": reason})
+        return Tested(suite, output, ran.finished.ended_by == "stop")
+
+    def _judge(self, task: FrozenTask, finished: Finished, reports: tuple[Path, ...]) -> SuiteEvidence:
+        common: dict[str, object] = {"exit_code": finished.exit_code, "seconds": finished.seconds}
+        if finished.ended_by == "timeout":
+            return SuiteEvidence(outcome=Outcome.TIMED_OUT, reason="the test command was ended", **common)  # type: ignore[arg-type]  # two numbers
+        if not reports:
+            pattern = task.test.junit if task.test is not None else ""
+            reason = f"the test command left no report that matches {pattern} (exit code {finished.exit_code})"
+            return SuiteEvidence(outcome=Outcome.NO_REPORT, reason=reason, **common)  # type: ignore[arg-type]  # two numbers
+        try:
+            report = read_reports(reports)
+        except ReportError as error:
+            return SuiteEvidence(outcome=Outcome.NO_REPORT, reason=error.message, **common)  # type: ignore[arg-type]  # two numbers
+        outcome, reason = outcome_of(report, finished.exit_code)
+        return SuiteEvidence(
+            outcome=outcome,
+            reason=reason,
+            counts=report.counts,
+            failures=report.failures[:200],
+            failing=report.failing,
+            **common,  # type: ignore[arg-type]  # two numbers
+        )
+
+
+def _not_started(finished: Finished) -> SuiteEvidence:
+    return SuiteEvidence(
+        outcome=Outcome.USAGE_ERROR, reason=f"the tests can't be started: {finished.error}", seconds=finished.seconds
+    )
+
+
+def _printed(finished: Finished) -> str:
+    parts = [finished.stdout.text]
+    if finished.stderr.total:
+        parts.append("--- stderr ---\n" + finished.stderr.text)
+    return strip_escapes("\n".join(parts))
+
+
+def command_line_of(task: FrozenTask, *, as_module: bool) -> str:
+    """The command as a person would type it, for prompts and reports."""
+    if task.test is not None:
+        return shlex.join(task.test.command)
+    return cut_middle(shlex.join([*(["python", "-m"] if as_module else []), "pytest", *task.tests]), 1000)

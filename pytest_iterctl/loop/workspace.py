@@ -1,0 +1,76 @@
+"""What every command has at hand: the repository, the store of its work tree, and the runs in it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from pathlib import Path
+
+from pytest_iterctl.control.state import RunState, fold
+from pytest_iterctl.errors import UsageError
+from pytest_iterctl.loop.history import entries_of
+from pytest_iterctl.store.database import Database
+from pytest_iterctl.store.journal import Journal
+from pytest_iterctl.store.memory import Memory
+from pytest_iterctl.store.place import Place
+from pytest_iterctl.text import Redactor
+from pytest_iterctl.work.git import Repository
+from pytest_iterctl.work.snapshots import Snapshots
+
+__all__ = ["Workspace", "new_run_id"]
+
+# Crockford's base 32: no letter can be taken for a digit when somebody reads an id aloud.
+_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_EPOCH = 1_700_000_000
+
+
+def new_run_id() -> str:
+    """Ten characters that sort by time: six for the second, four at random."""
+    seconds = int(time.time()) - _EPOCH
+    stamp = "".join(_DIGITS[(seconds >> shift) & 31] for shift in range(25, -1, -5))
+    return stamp + "".join(secrets.choice(_DIGITS) for _ in range(4))
+
+
+class Workspace:
+    """One work tree with its store."""
+
+    def __init__(self, start: Path) -> None:
+        self.repository = Repository.discover(start)
+        self.place = Place(self.repository.root, os.environ)
+        self.place.prepare()
+        self.redactor = Redactor.from_environment(os.environ)
+        self.database = Database(self.place.database)
+        self.journal = Journal(self.database, self.redactor)
+
+    @property
+    def root(self) -> Path:
+        return self.repository.root
+
+    def memory(self, run: str) -> Memory:
+        return Memory(self.database, self.redactor, run)
+
+    def snapshots(self, run: str) -> Snapshots:
+        return Snapshots(self.repository, self.place.run_directory(run))
+
+    def state(self, run: str) -> RunState:
+        return fold(entries_of(self.journal, run))
+
+    def find_run(self, name: str | None) -> str:
+        """The run that a person means: by its id, the beginning of it, or the latest one when nothing is said."""
+        runs = self.journal.runs()
+        if not runs:
+            raise UsageError("there are no runs in this repository", hint="start one: iterctl run, or pytest --iterate")
+        if name is None:
+            return runs[-1].id
+        found = [row.id for row in runs if row.id == name.upper()] or [
+            row.id for row in runs if row.id.startswith(name.upper())
+        ]
+        if not found:
+            raise UsageError(f"there is no run {name!r} in this repository", hint="list them: iterctl status")
+        if len(found) > 1:
+            raise UsageError(f"{name!r} is the beginning of {len(found)} runs", hint="use: " + ", ".join(found))
+        return found[0]
+
+    def close(self) -> None:
+        self.database.close()

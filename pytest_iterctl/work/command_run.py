@@ -1,0 +1,72 @@
+"""One run of a test command of any language, and the JUnit reports that this very run left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_iterctl.plan.model import TestCommand
+from pytest_iterctl.work.environment import tests_environment
+from pytest_iterctl.work.process import Command, Finished, run
+
+__all__ = ["CommandRun", "run_test_command"]
+
+_Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """How the command ended, which reports it wrote, and which it left as they were."""
+
+    finished: Finished
+    reports: tuple[Path, ...]
+    stale: tuple[Path, ...]
+
+
+def run_test_command(
+    test: TestCommand,
+    *,
+    directory: Path,
+    run_id: str,
+    timeout: float,
+    pass_env: tuple[str, ...],
+    tick: Callable[[float], bool],
+) -> CommandRun:
+    before = _stamps(directory, test.junit)
+    finished = run(
+        Command(
+            arguments=test.command,
+            cwd=directory,
+            environment=tests_environment(
+                os.environ, pass_names=pass_env, extra={"PYTEST_ITERCTL_CHILD": run_id, "ITERCTL_RUN": run_id}
+            ),
+            timeout=timeout,
+        ),
+        tick=tick,
+    )
+    after = _stamps(directory, test.junit)
+    written = tuple(path for path, stamp in after.items() if before.get(path) != stamp)
+    return CommandRun(finished, written, tuple(path for path in after if path not in written))
+
+
+def _stamps(directory: Path, pattern: str) -> dict[Path, _Stamp]:
+    """The reports that are there now; a rewritten file has another inode, size or time of change."""
+    relative = Path(pattern)
+    base, parts = (
+        (Path(relative.anchor), relative.relative_to(relative.anchor))
+        if relative.is_absolute()
+        else (
+            directory,
+            relative,
+        )
+    )
+    found: dict[Path, _Stamp] = {}
+    for path in sorted(base.glob(str(parts))):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        found[path] = (status.st_ino, status.st_size, status.st_mtime_ns)
+    return found
