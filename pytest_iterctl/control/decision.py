@@ -144,6 +144,8 @@ def _retry(situation: Situation, reason: Reason) -> Decision:
 
 def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: str = "") -> Decision:
     pattern = detect(situation.trials)
+    open_review = reason == "max-iterations" and situation.tests == "pass" and situation.review == "pending"
+    asked = "review-pending" if open_review else reason
     return Decision(
         action="escalate",
         task_id=situation.task_id,
@@ -155,5 +157,5 @@ def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: 
         attempts_summary="\n".join(f"Iteration {trial.iteration}: {trial.text}" for trial in situation.trials),
         pattern=pattern.name,
         pattern_detected=pattern.text,
-        question=ask(reason, situation.trials, explanation=explanation, review=situation.feedback.summary),
+        question=ask(asked, situation.trials, explanation=explanation, review=situation.feedback.summary),
     )

@@ -53,7 +53,7 @@ class RunStarted(Value):
     git_dir: str
     head: str
     directory: str = Field(description="where tests and agents run, relative to the root")
-    as_module: bool = Field(True, description="tests run as python -m pytest (else as the pytest script)")
+    as_module: bool = Field(default=True, description="tests run as python -m pytest (else as the pytest script)")
     notify_hooks: bool = False
 
 
@@ -135,7 +135,7 @@ class Recovered(Value):
     iteration: int
     stage: Stage | Literal["start"]
     restored: str
-    kept: str = Field("", description="snapshot of what the work tree held instead, '' when nothing differed")
+    kept: str = Field(default="", description="snapshot of what the work tree held instead, '' when nothing differed")
 
 
 class Decided(Value):
@@ -152,8 +152,8 @@ class Settled(Value):
     task: str
     holds: Literal["accepted", "best", "last", "base", "untouched"]
     iteration: int
-    commit: str = Field("", description="the snapshot that the work tree holds")
-    committed: str = Field("", description="the commit that was asked for, '' when none was")
+    commit: str = Field(default="", description="the snapshot that the work tree holds")
+    committed: str = Field(default="", description="the commit that was asked for, '' when none was")
     problem: str = ""
 
 

@@ -62,13 +62,13 @@ class Failure(Value):
 
     test: str = Field(description="node id, or suite and case of a foreign report; '' for the session itself")
     phase: Phase = "call"
-    where: str = Field("", description="file:line in the project, '' when unknown")
-    kind: str = Field("", description="exception type")
-    message: str = Field("", description="the explained assertion or the exception's message, first lines")
+    where: str = Field(default="", description="file:line in the project, '' when unknown")
+    kind: str = Field(default="", description="exception type")
+    message: str = Field(default="", description="the explained assertion or the exception's message, first lines")
     expected: str | None = None
     received: str | None = None
-    detail: str = Field("", description="traceback as pytest showed it, bounded")
-    output: str = Field("", description="tail of what the test printed, bounded")
+    detail: str = Field(default="", description="traceback as pytest showed it, bounded")
+    output: str = Field(default="", description="tail of what the test printed, bounded")
 
 
 class SuiteEvidence(Value):
@@ -76,12 +76,14 @@ class SuiteEvidence(Value):
 
     outcome: Outcome
     exit_code: int | None = None
-    reason: str = Field("", description="one line that says why the outcome is what it is")
+    reason: str = Field(default="", description="one line that says why the outcome is what it is")
     counts: Counts = Field(default_factory=Counts)
-    failures: tuple[Failure, ...] = Field((), description="with details; the first ones only when there are very many")
-    failing: tuple[str, ...] = Field((), description="ids of all failing tests")
+    failures: tuple[Failure, ...] = Field(
+        default=(), description="with details; the first ones only when there are very many"
+    )
+    failing: tuple[str, ...] = Field(default=(), description="ids of all failing tests")
     seconds: float = 0.0
-    limit: str = Field("", description="the safety limit that ended the run, if one did")
+    limit: str = Field(default="", description="the safety limit that ended the run, if one did")
 
     @property
     def passed(self) -> bool:
@@ -104,11 +106,11 @@ class TurnEvidence(Value):
     exit_code: int | None = None
     error: str = ""
     seconds: float = 0.0
-    cost_usd: float | None = Field(None, description="None: the agent did not say")
+    cost_usd: float | None = Field(default=None, description="None: the agent did not say")
     tokens: int | None = None
-    calls: int = Field(1, description="model calls where the agent reports them, else 1")
+    calls: int = Field(default=1, description="model calls where the agent reports them, else 1")
     session_id: str | None = None
-    output_key: str | None = Field(None, description="memory key of what it printed")
+    output_key: str | None = Field(default=None, description="memory key of what it printed")
     limit: str = ""
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.plan.values import format_duration
 
-__all__ = ["Allowance", "Reached", "Spent", "allowance", "exceeded", "exhausted"]
+__all__ = ["Allowance", "Reached", "Spent", "allowance", "exceeded", "exhausted", "out_of_time"]
+
+#: Three times $0.10 is a little more than $0.30 in binary; nobody is stopped for that.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +42,35 @@ class Allowance:
 
 def exceeded(limits: Limits, spent: Spent) -> Reached | None:
     """The first limit that was overstepped: nothing goes on after that, not even a proceed."""
-    if spent.total_cost > limits.max_total_cost:
+    if spent.total_cost > limits.max_total_cost + _ROUNDING:
         return _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
-    if spent.iteration_cost > limits.max_cost_per_iteration:
+    if spent.iteration_cost > limits.max_cost_per_iteration + _ROUNDING:
         return _cost("max_cost_per_iteration", limits.max_cost_per_iteration, spent.iteration_cost, run_wide=False)
-    if spent.total_seconds >= limits.max_total_duration:
-        return _time("max_total_duration", limits.max_total_duration, run_wide=True)
-    if spent.iteration_seconds >= limits.max_duration_per_iteration:
-        return _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)
+    late = out_of_time(limits, spent)
+    if late is not None:
+        return late
     if spent.iteration_calls > limits.max_calls_per_iteration:
         return _calls(limits.max_calls_per_iteration)
     return None
 
 
+def out_of_time(limits: Limits, spent: Spent) -> Reached | None:
+    """The time limit that is used up, whatever the money says."""
+    if spent.total_seconds >= limits.max_total_duration:
+        return _time("max_total_duration", limits.max_total_duration, run_wide=True)
+    if spent.iteration_seconds >= limits.max_duration_per_iteration:
+        return _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)
+    return None
+
+
 def exhausted(limits: Limits, spent: Spent, *, new_iteration: bool) -> Reached | None:
     """The limit that leaves nothing for one more agent call. A new iteration starts with its own limits unused."""
-    if spent.total_cost >= limits.max_total_cost:
+    if spent.total_cost >= limits.max_total_cost - _ROUNDING:
         return _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
     if spent.total_seconds >= limits.max_total_duration:
         return _time("max_total_duration", limits.max_total_duration, run_wide=True)
     used = Spent() if new_iteration else spent
-    if used.iteration_cost >= limits.max_cost_per_iteration:
+    if used.iteration_cost >= limits.max_cost_per_iteration - _ROUNDING:
         return _cost("max_cost_per_iteration", limits.max_cost_per_iteration, used.iteration_cost, run_wide=False)
     if used.iteration_seconds >= limits.max_duration_per_iteration:
         return _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)

@@ -56,19 +56,30 @@ def detect(trials: tuple[Trial, ...]) -> Pattern:
 
 def _over_several(tried: tuple[Trial, ...]) -> Pattern:
     sets = tuple(trial.failing for trial in tried)
-    same = _trailing(tuple(failing == sets[-1] for failing in sets))
-    if same >= _TWO and sets[-1]:
-        return Pattern("repeated_identical_error", f"the same {_tests(len(sets[-1]))} in {same} iterations")
-    if len(sets) >= _ALTERNATING and sets[-1] == sets[-3] != sets[-2] == sets[-4]:
+    ends = tuple(_end(trial) for trial in tried)
+    same = _trailing(tuple(end == ends[-1] for end in ends))
+    if same >= _TWO and tried[-1].passed:
+        return Pattern("", f"the tests pass, the review does not approve ({same} iterations in a row)")
+    if same >= _TWO:
+        what = _tests(len(sets[-1])) if sets[-1] else f"end ({tried[-1].text})"
+        return Pattern("repeated_identical_error", f"the same {what} in {same} iterations")
+    if len(ends) >= _ALTERNATING and ends[-1] == ends[-3] != ends[-2] == ends[-4]:
         return Pattern("alternating_errors", "the failures alternate between two sets of tests")
     broken = sets[-1] - sets[-2]
     once_fixed = frozenset[str]().union(*sets[:-2]) & broken
     if once_fixed:
         return Pattern("regression", f"{counted(len(once_fixed), 'test')} fixed once and broken again")
-    numbers = [len(failing) for failing in sets]
-    if all(later < earlier for earlier, later in pairwise(numbers)):
-        return Pattern("progress", "fewer tests fail each time: " + " → ".join(map(str, numbers)))
-    return Pattern("unsteady", "different tests fail each time: " + " → ".join(map(str, numbers)) + " failing")
+    numbers = [len(trial.failing) if trial.failing or trial.passed else None for trial in tried]
+    counts = [number for number in numbers if number is not None]
+    if len(counts) == len(numbers) and all(later < earlier for earlier, later in pairwise(counts)):
+        return Pattern("progress", "fewer tests fail each time: " + " → ".join(map(str, counts)))
+    told = " → ".join("no result" if number is None else str(number) for number in numbers)
+    return Pattern("unsteady", f"different tests fail each time: {told} failing")
+
+
+def _end(trial: Trial) -> frozenset[str]:
+    """What tells one end from another: the failing tests, or how a run ended that did not get as far as any."""
+    return trial.failing or frozenset(() if trial.passed else (trial.text,))
 
 
 def _tests(number: int) -> str:

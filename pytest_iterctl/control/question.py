@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import commonprefix
 from typing import Literal
 
 from pydantic import Field
@@ -82,7 +83,7 @@ def _about_failures(trials: tuple[Trial, ...], review: str) -> Question:
     stubborn = _stubborn_failure(trials)
     tried = sum(1 for trial in trials if trial.iteration > 0)
     after = f"After {counted(tried, 'iteration')}" if tried else "Before any iteration"
-    if stubborn is not None and stubborn.expected is not None and stubborn.received is not None:
+    if stubborn is not None and _shows_both_sides(stubborn):
         return _conflict(stubborn, after)
     failing = len(trials[-1].failing) if trials else 0
     what = f"{counted(failing, 'test')} still {'fails' if failing == 1 else 'fail'}" if failing else "it is not done"
@@ -90,18 +91,24 @@ def _about_failures(trials: tuple[Trial, ...], review: str) -> Question:
     return Question(text=f"{after}, {what}{named}. How should it go on?", options=(_GO_ON, _STOP))
 
 
+def _shows_both_sides(failure: Failure) -> bool:
+    """Which of two is right can be asked only if there are two, and a test that says so."""
+    both = failure.expected is not None and failure.received is not None
+    return both and bool(failure.test) and _flat(failure.expected or "") != _flat(failure.received or "")
+
+
 def _conflict(failure: Failure, after: str) -> Question:
-    expected, received = _short(failure.expected or ""), _short(failure.received or "")
+    expected, received = _apart(failure.expected or "", failure.received or "")
     return Question(
         text=f"{after}, {failure.test} still fails: it expects {expected}, the code gives {received}. Which is right?",
         options=(
             Option(
-                label=f"{expected} is right (change the code)",
+                label=f"the test is right: {expected} (change the code)",
                 effect="continue",
                 guidance=f"A person decided: the test {failure.test} is right, the code must give {expected}.",
             ),
             Option(
-                label=f"{received} is right (change the test)",
+                label=f"the code is right: {received} (change the test)",
                 effect="continue",
                 guidance=(
                     f"A person decided: the code's {received} is right and the test {failure.test} is wrong. "
@@ -118,8 +125,22 @@ def _stubborn_failure(trials: tuple[Trial, ...]) -> Failure | None:
     return trials[-1].first if trials else None
 
 
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Both shortened so that a reader can tell them apart: long values that begin alike show where they part."""
+    one, other = _flat(one) or "nothing", _flat(other) or "nothing"
+    if _short(one) != _short(other):
+        return _short(one), _short(other)
+    alike = len(commonprefix([one, other]))
+    start = max(alike - _SHOWN // 4, 0)
+    return "…" + _short(one[start:]), "…" + _short(other[start:])
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _short(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = _flat(text)
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
 
 

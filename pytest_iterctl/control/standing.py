@@ -18,6 +18,7 @@ __all__ = [
     "attempt_text",
     "backoff",
     "best_attempt",
+    "held_back",
     "limits_of",
     "review_is_due",
     "run_exit_code",
@@ -54,7 +55,7 @@ def spent(state: RunState, attempt: Attempt) -> Spent:
         total_seconds=state.clock,
         iteration_cost=attempt.cost,
         # The baseline belongs to no iteration; only the run's own limits bound it.
-        iteration_seconds=state.clock - attempt.began if attempt.iteration else 0.0,
+        iteration_seconds=attempt.seconds if attempt.iteration else 0.0,
         iteration_calls=attempt.calls,
         calls_of_unknown_cost=sum(task.calls_of_unknown_cost for task in state.tasks),
     )
@@ -70,7 +71,8 @@ def backoff(settings: Settings, failures: int) -> float:
 
 def best_attempt(task: TaskState) -> Attempt | None:
     """The attempt with most tests passing; of equals the one with fewer failures, then the latest."""
-    judged = [(attempt, attempt.suite) for attempt in task.attempts if attempt.suite is not None]
+    within = (attempt for attempt in task.attempts if attempt.iteration >= task.floor_iteration)
+    judged = [(attempt, attempt.suite) for attempt in within if attempt.suite is not None]
     if not judged:
         return None
 
@@ -118,9 +120,8 @@ def _limit_in_force(state: RunState, task: TaskState, attempt: Attempt) -> tuple
     """The limit that decides, if one does: overstepped, or in the way of what would have to come next."""
     limits, used = limits_of(state), spent(state, attempt)
     reached = exceeded(limits, used)
-    ended_by = (attempt.turns[-1].limit if attempt.turns else "") or (attempt.suite.limit if attempt.suite else "")
-    if reached is None and ended_by:
-        return ended_by, f"{ended_by} reached"
+    if reached is None and attempt.ended_by:
+        return attempt.ended_by, f"{attempt.ended_by} reached"
     unfinished = not attempt.generated or review_is_due(task, attempt)
     if reached is None and unfinished:
         reached = exhausted(limits, used, new_iteration=False)
@@ -136,14 +137,18 @@ def _review(task: TaskState, attempt: Attempt) -> ReviewStatus:
 def _start_problem(task: TaskState, attempt: Attempt) -> tuple[Literal["", "no-tests", "usage-error"], str]:
     """What no agent can mend: there is nothing to test, the test command is wrong, or there is no agent."""
     suite = attempt.suite
+    if attempt.iteration > 0 and task.task.agent is None:
+        return "usage-error", "no agent is named that could go on"
     if attempt.iteration > 0 or suite is None:
         return "", ""
     if suite.outcome is Outcome.NO_TESTS:
         return "no-tests", suite.reason or "no tests ran"
     if suite.outcome is Outcome.USAGE_ERROR:
         return "usage-error", suite.reason or "the test command is wrong"
-    if task.task.agent is None and not (suite.passed and _review(task, attempt) != "reject"):
+    if task.task.agent is None and not suite.passed:
         return "usage-error", "the tests fail and no agent is named"
+    if task.task.agent is None and not attempt.approved and _review(task, attempt) == "reject":
+        return "usage-error", "the review rejects and no agent is named"
     return "", ""
 
 
@@ -207,7 +212,15 @@ _PRECEDENCE = (
 def run_exit_code(state: RunState) -> ExitCode:
     """The first of 11, 10, 4, 1, 5, 0 that any task calls for (3 and 2 never get as far as a fold)."""
     codes = {_task_exit_code(task) for task in state.tasks} or {ExitCode.NOT_ACCEPTED}
+    if held_back(state):
+        codes.add(ExitCode.SAFETY)
     return next(code for code in _PRECEDENCE if code in codes)
+
+
+def held_back(state: RunState) -> tuple[TaskState, ...]:
+    """The tasks that wait for no other: at the end of a run, those that a stop or a limit kept from starting."""
+    passed = {task.id for task in state.tasks if task.status == "proceed"}
+    return tuple(task for task in state.tasks if task.status == "waiting" and passed.issuperset(task.task.needs))
 
 
 def _task_exit_code(task: TaskState) -> ExitCode:

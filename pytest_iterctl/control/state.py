@@ -73,7 +73,19 @@ class Attempt:
 
     @property
     def failed_turns(self) -> int:
-        return sum(1 for turn in self.turns if turn.outcome in {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT})
+        return sum(1 for turn in self.turns if turn.outcome is not TurnOutcome.DONE)
+
+    @property
+    def cut_off(self) -> bool:
+        """The last turn was ended by a limit or a person, and what it left is still in the work tree."""
+        ended = bool(self.turns) and self.turns[-1].outcome in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}
+        return ended and self.failed_turns > self.undone
+
+    @property
+    def ended_by(self) -> str:
+        """The limit that ended the turn or the tests of this attempt, '' when none did or it was taken up again."""
+        by_turn = self.turns[-1].limit if self.cut_off else ""
+        return by_turn or (self.suite.limit if self.suite is not None else "")
 
     @property
     def all_turns(self) -> tuple[TurnEvidence, ...]:
@@ -105,13 +117,19 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """Where one task stands."""
+    """Where one task stands.
+
+    The floor is the oldest snapshot that the work tree may go back to: the base, or where the task was taken up again
+    after other tasks had worked in the same tree, whose results lie below it.
+    """
 
     task: FrozenTask
     status: TaskStatus = "waiting"
     limit: str = ""
     base: str = ""
     base_tree: str = ""
+    floor: str = ""
+    floor_iteration: int = 0
     latest: str = ""
     latest_tree: str = ""
     attempts: tuple[Attempt, ...] = ()
@@ -136,6 +154,18 @@ class TaskState:
     @property
     def attempt(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def before_turn(self) -> str:
+        """The snapshot from which the agent's turn of the last attempt began."""
+        *earlier, last = self.attempts
+        before = next((attempt.latest_snapshot for attempt in reversed(earlier) if attempt.latest_snapshot), self.base)
+        return last.snapshot("start") or before
+
+    @property
+    def holds_last_attempt(self) -> bool:
+        """Whether the work tree was left with what the last attempt made (others may have worked on it since)."""
+        return self.settled is None or self.settled.iteration == self.attempts[-1].iteration
 
     @property
     def iterations(self) -> int:
@@ -169,6 +199,7 @@ class RunState:
     last_at: str = ""
     sequence: int = 0
     open_stage: StageStarted | None = None
+    at_work: str = ""
     stopped_by: str = ""
     interrupted: bool = False
     finished: RunFinished | None = None
@@ -202,6 +233,13 @@ def apply(state: RunState, entry: Entry) -> RunState:
         began_at=state.began_at or entry.at,
         last_at=entry.at,
     )
+    if not isinstance(event, _WORK):
+        return _happened(moved, event)
+    taken_up = moved if event.task == state.at_work else _taken_up(moved, event.task, state.clock)
+    return replace(_happened(taken_up, event), at_work=event.task)
+
+
+def _happened(moved: RunState, event: Event) -> RunState:
     match event:
         case RunStarted():
             return _run_started(moved, event)
@@ -222,6 +260,35 @@ def apply(state: RunState, entry: Entry) -> RunState:
             return replace(moved, finished=event)
         case _:
             return _task_event(moved, event)
+
+
+#: Events of a task's own work. An answer is none: it is given while the work tree rests.
+_WORK = (
+    TaskStarted
+    | StageStarted
+    | TurnFinished
+    | SuiteFinished
+    | ReviewFinished
+    | SnapshotTaken
+    | Undone
+    | Recovered
+    | Waited
+    | Decided
+    | Settled
+)
+
+
+def _taken_up(state: RunState, task_id: str, clock: float) -> RunState:
+    """Work turns to this task. The time that others worked in between is not time of its open iteration."""
+
+    def resting(task: TaskState) -> TaskState:
+        last = task.attempt
+        if last is None or last.decision is not None:
+            return task
+        rested = replace(last, began=clock - last.seconds, ended=clock)
+        return replace(task, attempts=(*task.attempts[:-1], rested))
+
+    return _with(state, task_id, resting)
 
 
 def _fresh(task: FrozenTask) -> TaskState:
@@ -250,6 +317,7 @@ def _task_event(state: RunState, event: Event) -> RunState:
                     status="running",
                     base=event.base,
                     base_tree=event.tree,
+                    floor=event.base,
                     latest=event.base,
                     latest_tree=event.tree,
                     attempts=(Attempt(iteration=0, began=state.clock, ended=state.clock),),
@@ -265,13 +333,15 @@ def _task_event(state: RunState, event: Event) -> RunState:
         case SnapshotTaken():
             return _snapshot_taken(state, event)
         case Undone():
-            back = _with(state, event.task, lambda task: replace(task, latest=event.restored))
-            return _in_attempt(back, event.task, event.iteration, lambda a: replace(a, undone=a.undone + 1))
+            back = _with(state, event.task, lambda task: _put_back(task, event.restored))
+            return _in_attempt(back, event.task, event.iteration, _undone)
         case Recovered():
-            back = _with(state, event.task, lambda task: replace(task, latest=event.restored, reopen_at=""))
+            back = _with(state, event.task, lambda task: replace(_put_back(task, event.restored), reopen_at=""))
             return replace(back, open_stage=None)
         case Waited():
-            return _in_attempt(state, event.task, event.iteration, lambda a: replace(a, waited=a.waited + 1))
+            # Written down before it begins, so its time counts from here on: what comes next must know of it.
+            later = replace(state, clock=state.clock + event.seconds)
+            return _in_attempt(later, event.task, event.iteration, lambda a: replace(a, waited=a.waited + 1))
         case Decided():
             return _decided(state, event)
         case Settled():
@@ -299,6 +369,16 @@ def _in_attempt(state: RunState, task_id: str, iteration: int, change: Callable[
         return replace(task, attempts=(*attempts[:-1], last), go_on=False)
 
     return _with(state, task_id, with_attempt)
+
+
+def _put_back(task: TaskState, commit: str) -> TaskState:
+    """The work tree holds an earlier snapshot again; which tree that is, is known only if it is the latest one."""
+    return replace(task, latest=commit, latest_tree=task.latest_tree if commit == task.latest else "")
+
+
+def _undone(attempt: Attempt) -> Attempt:
+    snapshots = tuple(pair for pair in attempt.snapshots if pair[0] == "start")
+    return replace(attempt, undone=attempt.undone + 1, snapshots=snapshots)
 
 
 def _worked(state: RunState, seconds: float) -> RunState:
@@ -333,13 +413,17 @@ def _review_finished(state: RunState, event: ReviewFinished) -> RunState:
 
 
 def _snapshot_taken(state: RunState, event: SnapshotTaken) -> RunState:
-    moved = _with(state, event.task, lambda task: replace(task, latest=event.commit, latest_tree=event.tree))
+    after_others = event.stage == "start" and state.at_work != event.task
+
+    def taken(task: TaskState) -> TaskState:
+        latest = replace(task, latest=event.commit, latest_tree=event.tree)
+        return replace(latest, floor=event.commit, floor_iteration=event.iteration) if after_others else latest
 
     def shot(attempt: Attempt) -> Attempt:
         change = event.change if event.stage == "generate" else attempt.change
         return replace(attempt, snapshots=(*attempt.snapshots, (event.stage, event.commit)), change=change)
 
-    return _in_attempt(moved, event.task, event.iteration, shot)
+    return _in_attempt(_with(state, event.task, taken), event.task, event.iteration, shot)
 
 
 def _decided(state: RunState, event: Decided) -> RunState:
@@ -357,7 +441,11 @@ def _decided(state: RunState, event: Decided) -> RunState:
         status = ends.get(decision.reason, "escalated")
     limit = decision.limit or ("person" if decision.reason == "stopped" else "")
     decided = _in_attempt(state, event.task, event.iteration, lambda a: replace(a, decision=decision))
-    return _with(decided, event.task, lambda task: replace(task, status=status, limit=limit))
+
+    def ended(task: TaskState) -> TaskState:
+        return replace(task, status=status, limit=limit, settled=None if status == "proceed" else task.settled)
+
+    return _with(decided, event.task, ended)
 
 
 def _answered(state: RunState, event: Answered) -> RunState:
@@ -365,40 +453,57 @@ def _answered(state: RunState, event: Answered) -> RunState:
         heard = replace(task, answers=(*task.answers, event))
         if event.effect == "abort":
             return replace(heard, status="aborted", limit="")
-        last = task.attempts[-1]
-        reopened = replace(heard, status="running", limit="", settled=None, agent_failures=0, reviewer_failures=0)
+        reopened = replace(heard, status="running", limit="", agent_failures=0, reviewer_failures=0)
         if event.effect == "approve":
-            attempts = (*task.attempts[:-1], replace(last, decision=None, approved=True))
-            return replace(reopened, attempts=attempts)
+            return _approved(reopened, alone=state.at_work == task.id) or heard
+        last = task.attempts[-1]
+        untested = last.iteration == 0 and last.suite is None
+        if untested:  # a suite that is green before the first iteration needs no agent, so it is looked at first
+            reopened = replace(reopened, attempts=(*task.attempts[:-1], replace(last, decision=None)))
         more = event.iterations or task.settings.max_iterations
         guidance = task.guidance
         if event.guidance:
             guidance = (*guidance, (last.iteration + 1, event.guidance))
-        return replace(reopened, bound=last.iteration + more, guidance=guidance, go_on=True, latest="", latest_tree="")
+        bound = last.iteration + more
+        return replace(_from_here(reopened), bound=bound, guidance=guidance, go_on=True)
 
     return replace(_with(state, event.task, answered), finished=None, stopped_by="", interrupted=False)
+
+
+def _approved(task: TaskState, *, alone: bool) -> TaskState | None:
+    """The last attempt as approved by a person; None when it is not there to be approved."""
+    last = task.attempts[-1]
+    if last.suite is None or not last.suite.passed:
+        return None
+    attempts = (*task.attempts[:-1], replace(last, decision=None, approved=True))
+    if task.holds_last_attempt:
+        return replace(task, attempts=attempts)
+    if alone:
+        return replace(task, attempts=attempts, settled=None, reopen_at=last.latest_snapshot or task.base)
+    return None
+
+
+def _from_here(task: TaskState) -> TaskState:
+    """The task goes on from whatever the work tree holds, which a snapshot will tell."""
+    return replace(task, settled=None, reopen_at="", latest="", latest_tree="")
 
 
 def _resumed(state: RunState, event: Resumed) -> RunState:
     limits = event.limits or state.limits
 
     def reopened(task: TaskState) -> TaskState:
-        bound = event.max_iterations if event.max_iterations is not None else task.bound
-        raised = replace(task, bound=bound)
-        by_person = task.limit == "person"
-        if task.status != "stopped" or not (by_person or event.limits is not None):
+        raised = replace(task, bound=max(task.bound, event.max_iterations or 0))
+        if not _may_go_on(task, event):
             return raised
+        running = replace(raised, status="running", limit="", agent_failures=0, reviewer_failures=0)
         attempts, reopen_at = _reopened(task, state.clock)
-        return replace(
-            raised,
-            status="running",
-            limit="",
-            settled=None,
-            attempts=attempts,
-            reopen_at=reopen_at,
-            agent_failures=0,
-            reviewer_failures=0,
-        )
+        if state.at_work == task.id:
+            return replace(running, settled=None, attempts=attempts, reopen_at=reopen_at)
+        # Others have worked in the tree since: to put it back would take their work out of it.
+        last = task.attempts[-1]
+        if task.holds_last_attempt or not last.generated:
+            return replace(_from_here(running), attempts=attempts)
+        return _from_here(running) if last.iteration < raised.bound else raised
 
     return replace(
         state,
@@ -411,6 +516,14 @@ def _resumed(state: RunState, event: Resumed) -> RunState:
     )
 
 
+def _may_go_on(task: TaskState, event: Resumed) -> bool:
+    """Stopped by a person; or by a limit, perhaps not yet decided when the driver died, and the limits are others."""
+    by_person = task.status == "stopped" and task.limit == "person"
+    open_end = task.status == "running" and task.attempt is not None and task.attempt.decision is None
+    by_limit = task.status == "stopped" or (open_end and task.attempt is not None and bool(task.attempt.ended_by))
+    return by_person or (by_limit and event.limits is not None)
+
+
 def _reopened(task: TaskState, clock: float) -> tuple[tuple[Attempt, ...], str]:
     """The attempts with the last one open again, and the snapshot from which it goes on."""
     *earlier, last = task.attempts
@@ -421,7 +534,15 @@ def _reopened(task: TaskState, clock: float) -> tuple[tuple[Attempt, ...], str]:
     else:
         # The agent's turn is taken again, so what it had left behind by then no longer belongs to the attempt.
         snapshots = tuple(pair for pair in last.snapshots if pair[0] == "start")
-        before = next((attempt.latest_snapshot for attempt in reversed(earlier) if attempt.latest_snapshot), task.base)
-        reopen_at = last.snapshot("start") or before
-    open_again = replace(last, decision=None, suite=suite, snapshots=snapshots, began=clock - last.seconds)
+        reopen_at = task.before_turn
+    open_again = replace(
+        last,
+        decision=None,
+        suite=suite,
+        snapshots=snapshots,
+        began=clock - last.seconds,
+        ended=clock,
+        undone=last.failed_turns,
+        waited=last.failed_turns,
+    )
     return (*earlier, open_again), reopen_at

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_iterctl.control.evidence import TurnOutcome
-from pytest_iterctl.control.limits import Spent, exceeded, exhausted
-from pytest_iterctl.control.standing import backoff, limits_of, review_is_due, run_exit_code, spent
+from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
+from pytest_iterctl.control.standing import backoff, held_back, limits_of, review_is_due, run_exit_code, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.plan.frozen import NamedAgent
@@ -146,38 +145,43 @@ def next_step(state: RunState) -> Step:
     for task in state.tasks:
         if task.status not in {"waiting", "running"} and task.settled is None and task.base:
             return Settle(task.id)
-    running = next((task for task in state.tasks if task.status == "running"), None)
-    if running is not None:
-        return _in_task(state, running)
+    running = [task for task in state.tasks if task.status == "running"]
+    if running:
+        # The task that is under way goes first: another one would find its half-done work in the tree.
+        return _in_task(state, next((task for task in running if task.id == state.at_work), running[0]))
     if not state.stopped_by:
         if not state.declared:
             return Declare()
         ready = _ready(state)
         if ready is not None:
             return StartTask(ready.id)
-    return FinishRun(run_exit_code(state), all(task.status == "proceed" for task in state.tasks))
+    proceed = bool(state.tasks) and all(task.status == "proceed" for task in state.tasks)
+    return FinishRun(run_exit_code(state), proceed)
 
 
 def _ready(state: RunState) -> TaskState | None:
-    """The first task that waits for nothing; none once a limit of the whole run is reached."""
-    limits = state.limits
-    if limits is not None and exhausted(limits, Spent(state.cost, state.clock), new_iteration=True):
+    """The first task that waits for nothing; none once a limit of the whole run is overstepped.
+
+    With the money just used up a task still starts: it may turn out to need no agent.
+    """
+    if exceeded(limits_of(state), Spent(state.cost, state.clock)):
         return None
-    passed = {task.id for task in state.tasks if task.status == "proceed"}
-    return next((task for task in state.tasks if task.status == "waiting" and passed.issuperset(task.task.needs)), None)
+    return next(iter(held_back(state)), None)
 
 
 def _in_task(state: RunState, task: TaskState) -> Step:
     attempt = task.attempts[-1]
     if task.reopen_at:
         return Recover(task.id, attempt.iteration, "start", task.reopen_at)
+    following = attempt.iteration if attempt.decision is None else attempt.iteration + 1
+    if not task.latest:
+        return TakeSnapshot(task.id, following, "start")
     if attempt.decision is not None:
-        if not task.latest:
-            return TakeSnapshot(task.id, attempt.iteration + 1, "start")
-        return _generate(state, task, Attempt(iteration=attempt.iteration + 1, began=state.clock))
-    if attempt.failed_turns > attempt.undone:
-        return Undo(task.id, attempt.iteration, task.latest, attempt.failed_turns)
-    if state.stopped_by or _is_out_of_time(state, task):
+        return _generate(state, task, Attempt(iteration=following, began=state.clock))
+    ends_here = bool(state.stopped_by) or _is_out_of_time(state, attempt)
+    if attempt.failed_turns > attempt.undone and not (ends_here and attempt.cut_off):
+        return Undo(task.id, attempt.iteration, task.before_turn, attempt.failed_turns)
+    if ends_here:
         return _close(task, attempt)
     if not attempt.generated:
         return _generate(state, task, attempt)
@@ -185,9 +189,9 @@ def _in_task(state: RunState, task: TaskState) -> Step:
 
 
 def _close(task: TaskState, attempt: Attempt) -> Step:
-    """Stopped in the middle: keep what the agent left as evidence, then decide."""
-    cut_off = bool(attempt.turns) and attempt.turns[-1].outcome in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}
-    if cut_off and not attempt.snapshot("generate"):
+    """Stopped in the middle: keep what the agent made or left (a resume goes on from it), then decide."""
+    at_work = bool(attempt.turns) and (attempt.generated or attempt.cut_off)
+    if at_work and not attempt.snapshot("generate"):
         return TakeSnapshot(task.id, attempt.iteration, "generate")
     return Decide(task.id, attempt.iteration)
 
@@ -201,7 +205,9 @@ def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         return Decide(task.id, attempt.iteration)
     if task.agent_failures and attempt.waited < attempt.failed_turns:
         why = attempt.turns[-1].error or str(attempt.turns[-1].outcome)
-        return Wait(task.id, attempt.iteration, backoff(task.settings, task.agent_failures), why)
+        pause = backoff(task.settings, task.agent_failures)
+        left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=True)
+        return Wait(task.id, attempt.iteration, left.seconds, why)
     return CallAgent(task.id, attempt.iteration, task.task.agent)
 
 
@@ -223,10 +229,6 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     return Decide(task.id, iteration)
 
 
-def _is_out_of_time(state: RunState, task: TaskState) -> bool:
-    attempt = task.attempts[-1]
-    if (attempt.turns and attempt.turns[-1].limit) or (attempt.suite and attempt.suite.limit):
-        return True
-    reached = exceeded(limits_of(state), spent(state, attempt))
+def _is_out_of_time(state: RunState, attempt: Attempt) -> bool:
     # Tests cost nothing and tell a person whether the money was well spent, so only time keeps them from running.
-    return reached is not None and "duration" in reached.name
+    return bool(attempt.ended_by) or out_of_time(limits_of(state), spent(state, attempt)) is not None

@@ -41,7 +41,7 @@ class FrozenTask(Value):
     prompt: str = ""
     tests: tuple[str, ...] = ()
     test: TestCommand | None = None
-    marker: str | None = Field(None, description="only tests whose iterate marker names this task; '' for unmarked")
+    marker: str | None = Field(default=None, description="only tests whose iterate marker names this task; '' for unmarked")
     needs: tuple[str, ...] = ()
     agent: NamedAgent | None = None
     reviewers: tuple[NamedAgent, ...] = ()
@@ -51,8 +51,9 @@ class FrozenTask(Value):
 class FrozenPlan(Value):
     """What the first event of a run's journal holds."""
 
-    source: str = Field("", description="the file it came from, for messages only; it is never read again")
+    source: str = Field(default="", description="the file it came from, for messages only; it is never read again")
     limits: Limits
     tasks: tuple[FrozenTask, ...]
-    discover: bool = Field(False, description="the suite's iterate markers declare the tasks")
-    commit_message: str | None = None
+    discover: bool = Field(default=False, description="the suite's iterate markers declare the tasks")
+    only: str = Field(default="", description="of the tasks that markers declare, run this one only")
+    commit_message: str | None = Field(default=None, description="commit the accepted change; '' for a message of our own")

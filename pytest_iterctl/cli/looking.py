@@ -1,0 +1,137 @@
+"""The commands that only look: status, report, diff, memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from pytest_iterctl.cli.reports import ReportWriter
+from pytest_iterctl.control.state import RunState, TaskState
+from pytest_iterctl.errors import UsageError
+from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.show.documents import run_document, status_document
+from pytest_iterctl.show.report import render_json, render_yaml
+from pytest_iterctl.show.report_markdown import render
+from pytest_iterctl.show.style import style_of
+from pytest_iterctl.show.summary import print_summary
+from pytest_iterctl.show.words import cost_text
+from pytest_iterctl.store.lock import holder
+from pytest_iterctl.text import human_bytes, one_line
+
+__all__ = ["chosen_task", "diff", "memory", "report", "status"]
+
+
+def status(run_id: str | None, *, as_json: bool) -> int:
+    workspace = Workspace(Path.cwd())
+    running = holder(workspace.place.lock_file)
+    if run_id is not None:
+        state = workspace.state(workspace.find_run(run_id))
+        reports = ReportWriter(workspace).paths(state)
+        if as_json:
+            print(json.dumps(run_document(state, reports), indent=1))
+        else:
+            print_summary(state, style_of(sys.stdout, os.environ), reports)
+        return 0
+    states = [workspace.state(row.id) for row in workspace.journal.runs()]
+    states = [state for state in states if state.started is not None]
+    if as_json:
+        print(json.dumps(status_document(states, running), indent=1))
+        return 0
+    for state in states:
+        print(_row(state, is_running=state.run == running))
+    if not states:
+        print("no runs yet")
+    return 0
+
+
+def _row(state: RunState, *, is_running: bool) -> str:
+    if is_running:
+        word = "running"
+    elif state.finished is None:
+        word = "unfinished"
+    else:
+        word = state.finished.decision
+    tasks = ", ".join(f"{task.id} {task.status} {task.iterations}/{task.bound}" for task in state.tasks)
+    return f"{state.run}  {state.began_at[:19]}  {word:<10}  {one_line(tasks, 100)}  {cost_text(state)}"
+
+
+def report(run_id: str | None, task_id: str | None, form: str) -> int:
+    workspace = Workspace(Path.cwd())
+    state = workspace.state(workspace.find_run(run_id))
+    task = chosen_task(state, task_id)
+    document = ReportWriter(workspace).document(state, task)
+    text = {"md": render, "yaml": render_yaml, "json": render_json}[form](document)
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+def diff(run_id: str | None, iteration: int | None, task_id: str | None, *, stat: bool) -> int:
+    workspace = Workspace(Path.cwd())
+    run = workspace.find_run(run_id)
+    task = chosen_task(workspace.state(run), task_id)
+    snapshots = workspace.snapshots(run)
+    old, new = _ends(task, iteration)
+    if stat:
+        difference = snapshots.difference(old, new)
+        for name in difference.files:
+            print(name)
+        print(f"{len(difference.files)} files, +{difference.added} -{difference.deleted}")
+        return 0
+    content, _ = snapshots.patch(old, new)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+    return 0
+
+
+def _ends(task: TaskState, iteration: int | None) -> tuple[str, str]:
+    """The two snapshots to compare: of the whole task, or around one iteration's agent."""
+    if not task.base:
+        raise UsageError(f"task {task.id} has not started: nothing has changed")
+    if iteration is None or iteration == 0:
+        held = task.settled.commit if task.settled is not None and task.settled.commit else task.latest
+        return task.base, held or task.base
+    before = task.base
+    for attempt in task.attempts:
+        if attempt.iteration == iteration:
+            after = attempt.snapshot("generate")
+            if not after:
+                raise UsageError(f"iteration {iteration} of task {task.id} has no snapshot")
+            return attempt.snapshot("start") or before, after
+        before = attempt.latest_snapshot or before
+    last = task.attempts[-1].iteration if task.attempts else 0
+    raise UsageError(f"task {task.id} has no iteration {iteration}", hint=f"there are 0 to {last}")
+
+
+def chosen_task(state: RunState, task_id: str | None) -> TaskState:
+    """The task that is named, else the first that needs a person, else the last that started."""
+    if not state.tasks:
+        raise UsageError(f"run {state.run} has no tasks")
+    if task_id is not None:
+        named = [task for task in state.tasks if task.id == task_id]
+        if not named:
+            raise UsageError(
+                f"run {state.run} has no task {task_id!r}", hint="tasks: " + ", ".join(task.id for task in state.tasks)
+            )
+        return named[0]
+    asking = [task for task in state.tasks if task.status in {"escalated", "stopped"}]
+    started = [task for task in state.tasks if task.attempts]
+    return (asking or started[-1:] or list(state.tasks))[0]
+
+
+def memory(run_id: str, key: str | None) -> int:
+    workspace = Workspace(Path.cwd())
+    kept = workspace.memory(workspace.find_run(run_id))
+    if key is None:
+        for note in kept.notes():
+            print(
+                f"{note.key}  {human_bytes(note.full_size)}  {note.stored_at}  {one_line(note.agent_id, 40)}".rstrip()
+            )
+        return 0
+    text = kept.get(key)
+    if text is None:
+        raise UsageError(f"shared_memory_key_not_found: {key}", hint=f"list the keys: iterctl memory {run_id}")
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0

@@ -1,0 +1,127 @@
+"""From what a user asked for to the frozen plan of a run, the same way for `pytest --iterate` and `iterctl run`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from pathlib import Path
+
+from pytest_iterctl.errors import UsageError
+from pytest_iterctl.loop.testing import command_line_of
+from pytest_iterctl.plan.environment_settings import settings_from_environment
+from pytest_iterctl.plan.freeze import ONLY_TASK, freeze
+from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
+from pytest_iterctl.plan.load import find_plan, load_plan
+from pytest_iterctl.plan.model import Plan, SettingsPatch
+from pytest_iterctl.plan.values import format_duration
+
+__all__ = ["KNOWN_AGENT_CLIS", "Wishes", "found_agent_clis", "frozen_plan", "print_dry_run", "prompt_text"]
+
+#: Agent command lines that are named in hints when they are on the PATH.
+KNOWN_AGENT_CLIS = ("claude", "codex", "gemini", "qwen", "opencode", "goose", "aider", "cursor-agent", "mini")
+_LARGEST_PROMPT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What one command line asks for, before the plan, the environment and the defaults have their say."""
+
+    command_line: SettingsPatch = dataclass_field(default_factory=SettingsPatch)
+    ini: SettingsPatch = dataclass_field(default_factory=SettingsPatch)
+    plan_file: Path | None = None
+    task: str | None = None
+    own_tests: tuple[str, ...] | None = None
+    prompt: str = ""
+    commit_message: str | None = None
+
+
+def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
+    """`own_tests` (from `pytest --iterate`) makes one task of them; None runs the plan's tasks."""
+    found = wishes.plan_file or find_plan(root)
+    plan = load_plan(found, root=root) if found is not None else Plan()
+    chosen = any(task.id == wishes.task for task in plan.tasks)
+    if wishes.own_tests is not None:
+        plan = _with_own_tests(plan, wishes) if chosen else plan.model_copy(update={"tasks": ()})
+    markers_only = not plan.tasks
+    frozen = freeze(
+        plan,
+        root=root,
+        command_line=wishes.command_line,
+        environment=settings_from_environment(os.environ),
+        ini=wishes.ini,
+        source=os.path.relpath(found, root) if found is not None else "",
+        only_task=None if markers_only else wishes.task,
+        default_tests=wishes.own_tests or (),
+        default_prompt=wishes.prompt,
+        commit_message=wishes.commit_message,
+        python="",
+    )
+    if markers_only and wishes.task and wishes.task != ONLY_TASK:
+        frozen = frozen.model_copy(update={"only": wishes.task})
+    return frozen
+
+
+def _with_own_tests(plan: Plan, wishes: Wishes) -> Plan:
+    """The plan's task, with the tests and the prompt of the command line where it gives some."""
+    update: dict[str, object] = {}
+    if wishes.own_tests:
+        update |= {"tests": wishes.own_tests, "test": None}
+    if wishes.prompt:
+        update |= {"prompt": wishes.prompt}
+    tasks = tuple(task.model_copy(update=update) if task.id == wishes.task else task for task in plan.tasks)
+    return plan.model_copy(update={"tasks": tasks})
+
+
+def prompt_text(text: str, directory: Path) -> str:
+    """The prompt itself, or what the file behind `@` holds."""
+    if not text.startswith("@"):
+        return text
+    path = directory / text[1:]
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"the prompt file can't be read: {path}: {error.strerror}") from None
+    if len(data) > _LARGEST_PROMPT:
+        raise UsageError(f"the prompt file is larger than 1 MB: {path}")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"the prompt file is not UTF-8 text: {path}") from None
+
+
+def found_agent_clis() -> tuple[str, ...]:
+    return tuple(name for name in KNOWN_AGENT_CLIS if shutil.which(name))
+
+
+def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
+    """What would be run, in which order, within which limits."""
+    limits = plan.limits
+    print(f"plan     {plan.source or '(none)'}")
+    print(
+        f"limits   {limits.level}: ${limits.max_cost_per_iteration:.2f} per iteration, ${limits.max_total_cost:.2f}"
+        f" in all; {format_duration(limits.max_duration_per_iteration)} per iteration,"
+        f" {format_duration(limits.max_total_duration)} in all; {limits.max_calls_per_iteration} calls per iteration"
+    )
+    for number, task in enumerate(plan.tasks, 1):
+        settings = task.settings
+        print(f"task {number}   {task.id}" + (f" (needs {', '.join(task.needs)})" if task.needs else ""))
+        print(f"  tests    {command_line_of(task, as_module=as_module)}")
+        print(f"  agent    {_agent(task.agent)}, at most {settings.max_iterations} iterations")
+        for reviewer in task.reviewers:
+            print(f"  review   {_agent(reviewer)}")
+        print(
+            f"  timeout  {format_duration(settings.timeout)} per call, {format_duration(settings.test_timeout)} per test run"
+        )
+        print(f"  after an escalation the work tree holds: {settings.on_escalate}")
+    if plan.discover:
+        print("tasks that tests declare with the iterate marker are found when the suite is first run")
+    return 0
+
+
+def _agent(agent: NamedAgent | None) -> str:
+    if agent is None:
+        return "none"
+    return f"{agent.name}: {shlex.join(agent.spec.command)}" if agent.spec.command else agent.name

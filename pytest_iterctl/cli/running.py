@@ -1,0 +1,174 @@
+"""The commands that move a run: run, resume, stop, answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pytest_iterctl.cli.conduct import Manner, conduct
+from pytest_iterctl.cli.planning import Wishes, frozen_plan, print_dry_run, prompt_text
+from pytest_iterctl.control.events import StopRequested
+from pytest_iterctl.errors import UsageError
+from pytest_iterctl.loop.checkpoint import load_checkpoint
+from pytest_iterctl.loop.driver import Driver
+from pytest_iterctl.loop.history import History
+from pytest_iterctl.loop.run import Answer, answer_run, refuse_unsupported_system, resume_run, start_run
+from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.plan.environment_settings import settings_from_strings
+from pytest_iterctl.plan.freeze import LIMITS
+from pytest_iterctl.plan.model import Limits, SafetyPatch
+from pytest_iterctl.store.lock import WorkTreeLock, holder
+
+__all__ = ["Manner", "answer", "resume", "run", "stop"]
+
+_STOP_PATIENCE = 30.0
+
+
+def run(
+    plan: Path | None,
+    settings: Mapping[str, str | list[str] | None],
+    manner: Manner,
+    *,
+    prompt: str,
+    task: str | None,
+    dry_run: bool,
+    commit: str | None,
+) -> int:
+    refuse_unsupported_system()
+    workspace = Workspace(Path.cwd())
+    wishes = Wishes(
+        command_line=settings_from_strings(settings, lambda name: "--" + name.replace("_", "-")),
+        plan_file=plan.absolute() if plan is not None else None,
+        task=task,
+        prompt=prompt_text(prompt, Path.cwd()),
+        commit_message=commit,
+    )
+    frozen = frozen_plan(workspace.root, wishes)
+    if dry_run:
+        return print_dry_run(frozen, as_module=True)
+    directory = _directory(workspace, plan)
+    return conduct(
+        workspace,
+        manner,
+        lambda audience: start_run(workspace, frozen, audience, directory=directory, as_module=True),
+    )
+
+
+def _directory(workspace: Workspace, plan: Path | None) -> Path:
+    """A plan's paths are relative to the plan, as long as it lies in the work tree."""
+    if plan is None:
+        return workspace.root
+    folder = plan.absolute().parent.resolve()
+    return folder if folder.is_relative_to(workspace.root.resolve()) else workspace.root
+
+
+def resume(
+    run_id: str | None,
+    manner: Manner,
+    *,
+    limits: tuple[str, ...],
+    safety: str | None,
+    max_iterations: int | None,
+    checkpoint: Path | None,
+) -> int:
+    workspace = Workspace(Path.cwd())
+    found = load_checkpoint(workspace, checkpoint) if checkpoint is not None else workspace.find_run(run_id)
+    patch = _limit_patch(limits, safety)
+    return conduct(
+        workspace,
+        manner,
+        lambda audience: resume_run(
+            workspace,
+            found,
+            audience,
+            raise_limits=(lambda old: _raised(old, patch)) if patch is not None else None,
+            max_iterations=max_iterations,
+        ),
+    )
+
+
+def _limit_patch(limits: tuple[str, ...], safety: str | None) -> SafetyPatch | None:
+    if not limits and safety is None:
+        return None
+    values: dict[str, object] = {"level": safety} if safety is not None else {}
+    for given in limits:
+        name, equals, value = given.partition("=")
+        if not equals or name not in SafetyPatch.model_fields or name == "level":
+            known = ", ".join(key for key in SafetyPatch.model_fields if key != "level")
+            raise UsageError(f"--limit {given}: expected NAME=VALUE", hint=f"names: {known}")
+        values[name] = _number(name, value)
+    try:
+        return SafetyPatch.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the limits"
+        raise UsageError(f"{where}: {first['msg']}") from None
+
+
+def _number(name: str, value: str) -> object:
+    if "duration" in name:
+        return value
+    try:
+        return int(value) if "calls" in name else float(value)
+    except ValueError:
+        raise UsageError(f"--limit {name}={value}: expected a number") from None
+
+
+def _raised(old: Limits, patch: SafetyPatch) -> Limits:
+    base = LIMITS[patch.level] if patch.level is not None else old
+    given = {name: value for name, value in patch.model_dump().items() if value is not None and name != "level"}
+    return base.model_copy(update=given)
+
+
+def answer(
+    run_id: str,
+    manner: Manner,
+    *,
+    task: str | None,
+    option: int | None,
+    guidance: str | None,
+    iterations: int | None,
+    abort: bool,
+) -> int:
+    if abort and (option is not None or guidance is not None):
+        raise UsageError("--abort goes with no other answer")
+    if not abort and option is None and guidance is None:
+        raise UsageError("the answer says nothing", hint="use --option N, --continue TEXT or --abort")
+    workspace = Workspace(Path.cwd())
+    found = workspace.find_run(run_id)
+    effect = "abort" if abort else "continue" if option is None else ""
+    given = Answer(effect=effect, option=option or 0, guidance=guidance or "", iterations=iterations or 0)
+    return conduct(workspace, manner, lambda audience: answer_run(workspace, found, task, given, audience))
+
+
+def stop(run_id: str | None) -> int:
+    """Ask the driver to stop and wait for it; a run that nobody drives is closed right here."""
+    workspace = Workspace(Path.cwd())
+    at_work = holder(workspace.place.lock_file)
+    found = workspace.find_run(run_id if run_id is not None else at_work)
+    if at_work != found:
+        return _close(workspace, found)
+    workspace.place.run_directory(found)
+    workspace.place.stop_file(found).touch()
+    deadline = time.monotonic() + _STOP_PATIENCE
+    while holder(workspace.place.lock_file) == found:
+        if time.monotonic() > deadline:
+            raise UsageError(f"run {found} has not stopped within {_STOP_PATIENCE:.0f}s; the request stays")
+        time.sleep(0.05)
+    print(f"run {found} has stopped")
+    return 0
+
+
+def _close(workspace: Workspace, run: str) -> int:
+    if workspace.state(run).finished is not None:
+        print(f"run {run} has already ended")
+        return 0
+    with WorkTreeLock(workspace.place.lock_file, run):
+        history = History(workspace.journal, run)
+        history.record(StopRequested(by="iterctl stop"))
+        Driver(workspace, history, lambda _elapsed, _state: None).go()
+    print(f"run {run} has stopped")
+    return 0

@@ -1,0 +1,124 @@
+"""`pytest --iterate`: pytest's configuration in, one run out, an exit code back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_iterctl.cli.conduct import Manner, conduct
+from pytest_iterctl.cli.guard import guarded
+from pytest_iterctl.cli.planning import Wishes, frozen_plan, print_dry_run, prompt_text
+from pytest_iterctl.errors import UsageError
+from pytest_iterctl.loop.run import refuse_unsupported_system, resume_run, start_run
+from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.plan.environment_settings import settings_from_strings
+from pytest_iterctl.plan.model import SettingsPatch
+
+__all__ = ["child_arguments", "take_over"]
+
+_FLAGS = {"--iterate", "--iterate-dry-run"}
+#: These take a value only as --option=VALUE, so that a path behind them is still a path.
+_OPTIONAL = {"--iterate-resume", "--iterate-commit"}
+_TWINS = {
+    "agent": "iterate_agent",
+    "max_iterations": "iterate_max",
+    "safety": "iterate_safety",
+    "timeout": "iterate_timeout",
+    "checkpoint_interval": "iterate_checkpoint_interval",
+    "on_escalate": "iterate_on_escalate",
+    "review": "iterate_reviewer",
+}
+
+
+def take_over(config: pytest.Config) -> int:
+    """The whole of a `pytest --iterate`, with errors as lines and never as a traceback."""
+    return guarded(lambda: _run(config))
+
+
+def _run(config: pytest.Config) -> int:
+    refuse_unsupported_system()
+    directory = Path(config.invocation_params.dir)
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    workspace = Workspace(directory)
+    manner = Manner(
+        json=config.option.iterate_format == "json",
+        quiet=max(-config.option.verbose, 0),
+        verbose=max(config.option.verbose, 0),
+    )
+    resumed = _optional_value(arguments, "--iterate-resume")
+    if resumed is not None:
+        run = workspace.find_run(resumed or None)
+        return conduct(workspace, manner, lambda audience: resume_run(workspace, run, audience))
+    plan = frozen_plan(workspace.root, _wishes(config, arguments, directory))
+    if config.option.iterate_dry_run:
+        return print_dry_run(plan, as_module=_ran_as_module())
+    return conduct(
+        workspace,
+        manner,
+        lambda audience: start_run(workspace, plan, audience, directory=directory, as_module=_ran_as_module()),
+    )
+
+
+def _wishes(config: pytest.Config, arguments: Sequence[str], directory: Path) -> Wishes:
+    option = config.option
+    plan_file = option.iterate_plan or config.getini("iterate_plan")
+    prompt = option.iterate_prompt or config.getini("iterate_prompt") or ""
+    return Wishes(
+        command_line=_settings({name: getattr(option, twin) for name, twin in _TWINS.items()}, "option"),
+        ini=_settings({name: _ini(config, twin) for name, twin in _TWINS.items()}, "ini"),
+        plan_file=directory / plan_file if plan_file else None,
+        task=option.iterate_task,
+        own_tests=child_arguments(arguments),
+        prompt=prompt_text(prompt, directory),
+        commit_message=_optional_value(arguments, "--iterate-commit"),
+    )
+
+
+def _ini(config: pytest.Config, name: str) -> str | list[str] | None:
+    value = config.getini(name)
+    if not value:
+        return None
+    return [str(each) for each in value] if isinstance(value, list) else str(value)
+
+
+def _settings(values: dict[str, str | list[str] | None], origin: str) -> SettingsPatch:
+    def where(name: str) -> str:
+        twin = _TWINS[name]
+        return "--" + twin.replace("_", "-") if origin == "option" else f"{twin} in pytest's configuration"
+
+    return settings_from_strings(values, where)
+
+
+def child_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Everything that is not ours, in its order; addopts and PYTEST_ADDOPTS apply themselves again in the child."""
+    passed_on: list[str] = []
+    skip = False
+    for position, argument in enumerate(arguments):
+        if skip:
+            skip = False
+        elif argument == "--":
+            return (*passed_on, *arguments[position:])
+        elif not argument.startswith("--iterate"):
+            passed_on.append(argument)
+        else:
+            skip = "=" not in argument and argument not in _FLAGS | _OPTIONAL
+    return tuple(passed_on)
+
+
+def _optional_value(arguments: Sequence[str], option: str) -> str | None:
+    for argument in arguments:
+        name, given, value = argument.partition("=")
+        if name == option:
+            if given and not value and option == "--iterate-resume":
+                raise UsageError("--iterate-resume= names no run", hint="use --iterate-resume or --iterate-resume=RUN")
+            return value
+    return None
+
+
+def _ran_as_module() -> bool:
+    """`python -m pytest` puts the current folder on the path, `pytest` does not; the tests get what the user typed."""
+    return os.path.basename(sys.argv[0]) == "__main__.py"  # noqa: PTH119 - a string, not a file

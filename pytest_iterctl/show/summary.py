@@ -1,0 +1,93 @@
+"""The last words of a run: only what needs action, and where to look."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pytest_iterctl.control.pattern import counted
+from pytest_iterctl.control.standing import best_attempt
+from pytest_iterctl.control.state import RunState, TaskState
+from pytest_iterctl.show.style import Paint, Style
+from pytest_iterctl.show.terminal import RULE, status_line
+from pytest_iterctl.show.words import cost_text
+from pytest_iterctl.text import one_line
+
+__all__ = ["print_summary"]
+
+_SHOWN = 10
+_WORDS = {"proceed": "accepted", "escalated": "escalated", "stopped": "stopped", "aborted": "aborted"}
+
+
+def print_summary(state: RunState, style: Style, report_of: dict[str, str]) -> None:
+    """`report_of` has the report's path by task, where one was written."""
+    style.write(RULE)
+    for task in state.tasks:
+        _task(state, task, style, report_of.get(task.id, ""))
+
+
+def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
+    word = _WORDS.get(task.status, task.status)
+    paint: Paint = "good" if task.status == "proceed" else "bad"
+    name = f"{task.id}: " if len(state.tasks) > 1 else ""
+    seconds = task.attempts[-1].ended - task.attempts[0].began if task.attempts else 0.0
+    if task.status == "waiting":
+        needs = ", ".join(task.task.needs)
+        text = f"{name}waiting" + (f" for {needs}" if needs else "")
+        _line(style, "Summary", None, text, "warn")
+        return
+    iterations = f"{task.iterations}/{task.bound} iterations"
+    tests = _tests(task)
+    told = f"{name}{iterations}: {word}{_why(task)}{tests}, {cost_text(task)}"
+    _line(style, "Summary", seconds, told, paint)
+    if task.status in {"escalated", "stopped"}:
+        _needs_action(state, task, style)
+    if task.settled is not None and task.settled.committed:
+        _line(style, "Commit", None, task.settled.committed[:12], "good")
+    if task.settled is not None and task.settled.problem:
+        _line(style, "Not committed", None, one_line(task.settled.problem, 300), "bad")
+    if report and task.status != "proceed":
+        _line(style, "Report", None, report, "plain")
+
+
+def _why(task: TaskState) -> str:
+    if task.limit and task.limit != "person":
+        return f" by {task.limit}"
+    if task.status == "aborted" and task.decision is not None and not task.answers:
+        return f" ({one_line(task.decision.explanation, 200)})"
+    return ""
+
+
+def _tests(task: TaskState) -> str:
+    best = best_attempt(task) if task.status in {"escalated", "stopped"} else task.attempts[-1]
+    if best is None or best.suite is None:
+        return ""
+    counts = best.suite.counts
+    return f"; {counts.passed}/{counts.tests - counts.skipped} passed"
+
+
+def _needs_action(state: RunState, task: TaskState, style: Style) -> None:
+    judged = [a for a in task.attempts if a.iteration > 0 and a.suite is not None]
+    often = Counter(test for attempt in judged for test in (attempt.suite.failing if attempt.suite else ()))
+    now = set(judged[-1].suite.failing) if judged and judged[-1].suite else set()
+    rows = sorted(often.items(), key=lambda pair: (-pair[1], pair[0]))
+    for test, times in rows[:_SHOWN]:
+        word = "ALWAYS" if times == len(judged) else "FAILS" if test in now else "FIXED"
+        _line(style, f"{word} {times}/{len(judged)}", None, one_line(test, 200), "bad" if test in now else "plain")
+    if len(rows) > _SHOWN:
+        _line(style, "", None, f"and {counted(len(rows) - _SHOWN, 'more test')}", "plain")
+    question = task.decision.question if task.decision is not None else None
+    if question is None:
+        return
+    _line(style, "Question", None, one_line(question.text, 400), "bold")
+    for number, option in enumerate(question.options, 1):
+        _line(style, str(number), None, one_line(option.label, 200), "note")
+    named = f" --task {task.id}" if len(state.tasks) > 1 else ""
+    if task.limit and task.limit != "person":
+        _line(style, "Resume", None, f"iterctl resume {state.run} --limit {task.limit}=VALUE", "note")
+    else:
+        _line(style, "Answer", None, f"iterctl answer {state.run}{named} --option 1", "note")
+
+
+def _line(style: Style, word: str, seconds: float | None, text: str, paint: Paint) -> None:
+    padded = f"{word:>12}"
+    style.write(status_line(word, seconds, text).replace(padded, style.paint(padded, paint), 1))

@@ -1,0 +1,244 @@
+"""The run as it happens: one calm line per stage, a live line on a terminal, a heartbeat where nobody would see one."""
+
+from __future__ import annotations
+
+from pytest_iterctl.control.events import (
+    Answered,
+    CheckpointWritten,
+    Decided,
+    Recovered,
+    Resumed,
+    ReviewFinished,
+    RunStarted,
+    SnapshotTaken,
+    StopRequested,
+    SuiteFinished,
+    TaskStarted,
+    TurnFinished,
+    Undone,
+    Waited,
+    Warned,
+)
+from pytest_iterctl.control.evidence import SuiteEvidence, TurnOutcome
+from pytest_iterctl.control.pattern import counted
+from pytest_iterctl.control.state import Entry, RunState
+from pytest_iterctl.show.style import Paint, Style
+from pytest_iterctl.show.words import change_text, cost_text, limits_text, suite_text, suite_word
+from pytest_iterctl.text import human_bytes, one_line
+
+__all__ = ["RULE", "Terminal", "status_line"]
+
+RULE = "─" * 12
+_WORD = 12
+_WORKING = {"generate": "agent", "test": "tests", "review": "reviewer"}
+
+
+def status_line(word: str, seconds: float | None, text: str, *, over: bool = False) -> str:
+    """The grammar of every line: a right-aligned word, the time in brackets, the rest."""
+    if seconds is None:
+        return f"{word:>{_WORD}} {text}"
+    time = f">{seconds:.2f}s" if over else f"{seconds:.2f}s"
+    return f"{word:>{_WORD}} [{time:>9}] {text}"
+
+
+class Terminal:
+    """Watches a run and writes lines; quiet 1 leaves only the summary, verbose adds what was said to the agent."""
+
+    def __init__(self, style: Style, *, quiet: int = 0, verbose: int = 0, heartbeat: float = 60.0) -> None:
+        self._style = style
+        self._quiet = quiet
+        self._verbose = verbose
+        self._heartbeat = heartbeat
+        self._next_beat = heartbeat
+        self._last_drawn = -1.0
+        self._drawn = False
+        self._previous: dict[str, SuiteEvidence] = {}
+
+    def watch(self, entry: Entry, state: RunState) -> None:
+        """One entry has been written: say it, if it is worth a line."""
+        self._next_beat = self._heartbeat
+        self._last_drawn = -1.0
+        if self._quiet:
+            return
+        event = entry.event
+        match event:
+            case RunStarted():
+                self._header(state)
+            case Resumed():
+                self._header(state)
+                self._line("RESUME", None, f"after {state.clock:.2f}s at work, {cost_text(state)}", "note")
+            case TaskStarted() if len(state.tasks) > 1:
+                self._task_header(state, event.task)
+            case SuiteFinished():
+                self._suite(state, event)
+            case TurnFinished() if event.turn.outcome is not TurnOutcome.DONE:
+                word = "AGENT LIMIT" if event.turn.outcome is TurnOutcome.LIMIT else "AGENT FAIL"
+                self._line(
+                    word, event.turn.seconds, self._number(state, event.task, event.iteration, event.turn.error), "bad"
+                )
+            case SnapshotTaken() if event.stage == "generate":
+                self._generated(state, event)
+            case SnapshotTaken() if event.left_out:
+                self._warning("left out of the snapshot: " + ", ".join(event.left_out[:5]))
+            case ReviewFinished():
+                self._review(state, event)
+            case Decided():
+                self._decided(state, event)
+            case _:
+                self._rare(entry, state)
+
+    def _rare(self, entry: Entry, state: RunState) -> None:
+        event = entry.event
+        match event:
+            case Waited() if event.seconds > 0:
+                told = f"{event.seconds:g}s before the agent is called again: {one_line(event.why, 120)}"
+                self._line("WAIT", None, self._number(state, event.task, event.iteration, told), "warn")
+            case Undone():
+                told = "what the failed agent left was taken out (kept as a snapshot)"
+                self._line("UNDO", None, self._number(state, event.task, event.iteration, told), "warn")
+            case Recovered() if event.kept:
+                told = f"the work tree differed from where stage {event.stage} began; as found it is {event.kept[:12]}"
+                self._line("RECOVER", None, self._number(state, event.task, event.iteration, told), "warn")
+            case Answered():
+                told = one_line(event.guidance, 120) or event.effect
+                self._line("ANSWER", None, told, "note")
+            case StopRequested():
+                self._line("STOP", None, f"asked by {one_line(event.by, 60)}", "warn")
+            case CheckpointWritten():
+                self._line("CHECKPOINT", None, one_line(event.path, 160), "plain")
+            case Warned():
+                self._warning(event.text)
+            case _:
+                pass
+
+    def tick(self, elapsed: float, state: RunState) -> None:
+        """Something takes long: redraw the live line, or say so once in a while where lines stay."""
+        if self._quiet:
+            return
+        if self._style.live:
+            if elapsed - self._last_drawn >= 0.2 or elapsed < self._last_drawn:  # noqa: PLR2004 - five times a second
+                self._last_drawn = elapsed
+                self._draw(self._working(state, elapsed))
+        elif elapsed >= self._next_beat:
+            self._next_beat = elapsed + self._heartbeat
+            self._style.write(self._working(state, elapsed, word="SLOW", over=True))
+
+    def close(self) -> None:
+        self._erase()
+
+    def _working(self, state: RunState, elapsed: float, *, word: str = "", over: bool = False) -> str:
+        stage = state.open_stage
+        if stage is None:
+            return status_line(word or "WORKING", elapsed, "still running", over=over)
+        who = f"{_WORKING[stage.stage]} {one_line(stage.agent, 40)}".strip()
+        task = state.task(stage.task)
+        last = next((a.suite for a in reversed(task.attempts) if a.suite is not None), None)
+        failing = f", {len(last.failing)} failing" if last is not None and last.failing else ""
+        cost = f", ${task.cost:.2f}" if task.cost else ""
+        told = f"{who} still running{failing}{cost}"
+        return status_line(
+            word or stage.stage.upper(), elapsed, self._number(state, stage.task, stage.iteration, told), over=over
+        )
+
+    def _draw(self, line: str) -> None:
+        self._erase()
+        self._style.stream.write(
+            one_line(line, max(self._style.width - 1, 20)) if len(line) >= self._style.width else line
+        )
+        self._style.stream.flush()
+        self._drawn = True
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._style.stream.write("\r\x1b[2K")
+            self._style.stream.flush()
+            self._drawn = False
+
+    def _line(self, word: str, seconds: float | None, text: str, paint: Paint) -> None:
+        self._erase()
+        line = status_line(word, seconds, text)
+        padded = f"{word:>{_WORD}}"
+        self._style.write(line.replace(padded, self._style.paint(padded, paint), 1))
+
+    def _warning(self, text: str) -> None:
+        self._erase()
+        self._style.write(f"{self._style.paint('warning:', 'warn')} {one_line(text, 400)}")
+
+    def _number(self, state: RunState, task_id: str, iteration: int, text: str) -> str:
+        task = state.task(task_id)
+        return f"({iteration}/{task.bound}) {one_line(text, 240)}"
+
+    def _header(self, state: RunState) -> None:
+        self._erase()
+        tasks = state.tasks
+        name = tasks[0].id if len(tasks) == 1 else counted(len(tasks), "task")
+        agents = list(dict.fromkeys(t.task.agent.name for t in tasks if t.task.agent is not None)) or ["none"]
+        agent = one_line(", ".join(agents), 60)
+        self._style.write(RULE)
+        self._style.write(
+            f" iterctl run {self._style.paint(state.run, 'bold')} · {name} · agent {agent} · limits {limits_text(state)}"
+        )
+
+    def _task_header(self, state: RunState, task_id: str) -> None:
+        position = [task.id for task in state.tasks].index(task_id) + 1
+        self._line("TASK", None, f"{task_id} ({position} of {len(state.tasks)})", "bold")
+
+    def _suite(self, state: RunState, event: SuiteFinished) -> None:
+        task, suite = state.task(event.task), event.suite
+        if event.iteration == 0:
+            self._line("Starting", None, f"{counted(suite.counts.tests, 'test')}, base {task.base[:7]}", "plain")
+        text = suite_text(suite, self._previous.get(event.task))
+        paint: Paint = "good" if suite.passed else "bad"
+        self._line(suite_word(suite), suite.seconds, self._number(state, event.task, event.iteration, text), paint)
+        self._previous[event.task] = suite
+        if self._verbose:
+            for failure in suite.failures[:20]:
+                self._indented(f"{failure.test}: {failure.message}")
+
+    def _generated(self, state: RunState, event: SnapshotTaken) -> None:
+        attempt = state.task(event.task).attempts[-1]
+        turn = attempt.turns[-1]
+        if turn.outcome is not TurnOutcome.DONE:
+            return
+        cost = f", ${turn.cost_usd:.2f}" if turn.cost_usd is not None else ""
+        text = change_text(event.change) + cost
+        paint: Paint = "plain" if event.change.file_count else "warn"
+        self._line("GENERATE", turn.seconds, self._number(state, event.task, event.iteration, text), paint)
+        if self._verbose:
+            for name in event.change.files[:20]:
+                self._indented(name)
+
+    def _review(self, state: RunState, event: ReviewFinished) -> None:
+        words: dict[str, tuple[str, Paint]] = {
+            "approve": ("APPROVE", "good"),
+            "reject": ("REJECT", "bad"),
+            "pending": ("PENDING", "warn"),
+            "failed": ("REVIEW FAIL", "bad"),
+        }
+        word, paint = words[event.review.status]
+        told = f"{event.review.reviewer}: {one_line(event.review.feedback, 160)}".rstrip(": ")
+        self._line(word, event.turn.seconds, self._number(state, event.task, event.iteration, told), paint)
+
+    def _decided(self, state: RunState, event: Decided) -> None:
+        decision = event.decision
+        task = state.task(event.task)
+        seconds = task.attempts[-1].ended - task.attempts[0].began
+        if decision.action == "retry":
+            items = decision.feedback.actionable_items if decision.feedback is not None else ()
+            size = sum(len(item.encode()) for item in items) + len(decision.explanation.encode())
+            told = f"{counted(len(items), 'item')} of feedback ({human_bytes(size)})"
+            self._line("RETRY", seconds, self._number(state, event.task, event.iteration, told), "warn")
+            if self._verbose:
+                for item in items:
+                    self._indented(item)
+        elif decision.action == "proceed":
+            self._line(
+                "PROCEED", seconds, self._number(state, event.task, event.iteration, decision.explanation), "good"
+            )
+        else:
+            word = "STOPPED" if task.status == "stopped" else "ABORTED" if task.status == "aborted" else "ESCALATE"
+            self._line(word, seconds, self._number(state, event.task, event.iteration, decision.explanation), "bad")
+
+    def _indented(self, text: str) -> None:
+        self._erase()
+        self._style.write(" " * (_WORD + 1) + one_line(text, 300))
