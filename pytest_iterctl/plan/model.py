@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
-from pytest_iterctl.plan.values import Duration, Name, Value
+from pytest_iterctl.plan import values
+from pytest_iterctl.plan.values import Name, Value
 
 __all__ = [
     "BUILT_IN_AGENTS",
+    "ENVIRONMENT_NAME",
+    "NO_NUL",
     "Agent",
     "Backoff",
     "Limits",
@@ -30,8 +35,34 @@ SafetyLevel = Literal["permissive", "normal", "paranoid"]
 OnEscalate = Literal["best", "last", "base"]
 Backoff = Literal["none", "linear", "exponential"]
 
-Money = Annotated[float, Field(ge=0, le=1_000_000, strict=False)]
+NO_NUL = r"^[^\x00]*$"
+ENVIRONMENT_NAME = r"^[^=\x00]+$"
+
+
+class _Also:
+    """Tells the JSON Schema what a validator in front takes besides the type itself."""
+
+    def __init__(self, schema: JsonSchemaValue) -> None:
+        self._schema = schema
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [self._schema, handler(core)]}
+
+
+Money = Annotated[float, Field(ge=0, le=1_000_000)]
 Bound = Annotated[int, Field(ge=1, le=10_000)]
+Duration = Annotated[
+    values.Duration,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": r"^\s*(\d+(\.\d+)?|(\d+(\.\d+)?\s*(ms|s|min|m|h|d)\s*)+)\s*$"},
+                {"type": "number", "exclusiveMinimum": 0},
+            ]
+        }
+    ),
+]
+EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_NAME)]
 
 
 def _argument_list(value: object) -> object:
@@ -45,26 +76,36 @@ def _argument_list(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-Argument = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-Command = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), Field(min_length=1)]
-Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list)]
+Argument = Annotated[str, Field(pattern=NO_NUL)]
+Command = Annotated[
+    tuple[Argument, ...],
+    Field(min_length=1),
+    BeforeValidator(_argument_list),
+    _Also({"type": "string", "minLength": 1}),
+]
+Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), _Also({"type": "string"})]
 
 
 class SafetyPatch(Value):
     """What a run may spend. The level sets every limit, the other keys override one each."""
 
-    level: SafetyLevel | None = Field(None, description="permissive, normal (default) or paranoid")
-    max_cost_per_iteration: Money | None = Field(None, description="US dollars that one iteration may cost")
-    max_total_cost: Money | None = Field(None, description="US dollars that the whole run may cost")
-    max_duration_per_iteration: Duration | None = Field(None, description="time that one iteration may take")
-    max_total_duration: Duration | None = Field(None, description="time that the whole run may take")
+    level: SafetyLevel | None = Field(default=None, description="permissive, normal (default) or paranoid")
+    max_cost_per_iteration: Money | None = Field(default=None, description="US dollars that one iteration may cost")
+    max_total_cost: Money | None = Field(default=None, description="US dollars that the whole run may cost")
+    max_duration_per_iteration: Duration | None = Field(default=None, description="time that one iteration may take")
+    max_total_duration: Duration | None = Field(default=None, description="time that the whole run may take")
     max_calls_per_iteration: Bound | None = Field(
-        None, description="model calls per iteration where the agent reports them, else agent runs"
+        default=None, description="model calls per iteration where the agent reports them, else agent runs"
     )
 
 
 def _level_or_table(value: object) -> object:
     return {"level": value} if isinstance(value, str) else value
+
+
+Safety = Annotated[
+    SafetyPatch, BeforeValidator(_level_or_table), _Also({"type": "string", "enum": list(get_args(SafetyLevel))})
+]
 
 
 class Limits(Value):
@@ -81,63 +122,69 @@ class Limits(Value):
 class SettingsPatch(Value):
     """Settings that may be given on the command line, in the environment, per task, per plan or in pytest's ini."""
 
-    max_iterations: Bound | None = Field(None, description="iterations before a person is asked (default 3)")
+    max_iterations: Bound | None = Field(default=None, description="iterations before a person is asked (default 3)")
     auto_retry_on_test_fail: bool | None = Field(
-        None, description="go on by itself when tests fail (default true); false escalates"
+        default=None, description="go on by itself when tests fail (default true); false escalates"
     )
     auto_retry_on_review_reject: bool | None = Field(
-        None, description="go on by itself when a reviewer rejects (default true); false escalates"
+        default=None, description="go on by itself when a reviewer rejects (default true); false escalates"
     )
-    escalation_includes_diff: bool | None = Field(None, description="put the diffs into the report (default true)")
+    escalation_includes_diff: bool | None = Field(
+        default=None, description="put the diffs into the report (default true)"
+    )
     feedback_max_length: Annotated[int, Field(ge=80, le=100_000)] | None = Field(
-        None, description="characters of the compact feedback in a decision (default 500)"
+        default=None, description="characters of the compact feedback in a decision (default 500)"
     )
     max_agent_failures: Bound | None = Field(
-        None, description="times in a row that the agent may fail before a person is asked (default 3)"
+        default=None, description="times in a row that the agent may fail before a person is asked (default 3)"
     )
     backoff: Backoff | None = Field(
-        None, description="how the wait after a failed agent grows: none, linear or exponential (default)"
+        default=None, description="how the wait after a failed agent grows: none, linear or exponential (default)"
     )
-    backoff_initial: Duration | None = Field(None, description="the first wait after a failed agent (default 1s)")
-    timeout: Duration | None = Field(None, description="time for each agent call and each test run (default 5m)")
-    test_timeout: Duration | None = Field(None, description="time for each test run (default: as timeout)")
+    backoff_initial: Duration | None = Field(
+        default=None, description="the first wait after a failed agent (default 1s)"
+    )
+    timeout: Duration | None = Field(
+        default=None, description="time for each agent call and each test run (default 5m)"
+    )
+    test_timeout: Duration | None = Field(default=None, description="time for each test run (default: as timeout)")
     on_escalate: OnEscalate | None = Field(
-        None, description="what the work tree holds after an escalation: best (default), last or base"
+        default=None, description="what the work tree holds after an escalation: best (default), last or base"
     )
     checkpoint_interval: Annotated[int, Field(ge=0, le=10_000)] | None = Field(
-        None, description="write a portable checkpoint file every N iterations (default 0: none)"
+        default=None, description="write a portable checkpoint file every N iterations (default 0: none)"
     )
-    safety: Annotated[SafetyPatch, BeforeValidator(_level_or_table)] | None = Field(
-        None, description="a level (permissive, normal, paranoid) or a table with a level and single limits"
+    safety: Safety | None = Field(
+        default=None, description="a level (permissive, normal, paranoid) or a table with a level and single limits"
     )
     agent: Annotated[str, Field(min_length=1)] | None = Field(
-        None, description="the agent that generates: a name from agents:, hook, person, or a command line"
+        default=None, description="the agent that generates: a name from agents:, hook, person, or a command line"
     )
     review: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
-        None, description="reviewers: names from agents:, hook, person, or command lines"
+        default=None, description="reviewers: names from agents:, hook, person, or command lines"
     )
-    pass_env: tuple[str, ...] | None = Field(
-        None, description="environment variables that are passed on although they look private, by name"
+    pass_env: tuple[EnvironmentName, ...] | None = Field(
+        default=None, description="environment variables that are passed on although they look private, by name"
     )
     python: Annotated[str, Field(min_length=1)] | None = Field(
-        None, description="the interpreter that runs pytest (default: the one that runs iterctl)"
+        default=None, description="the interpreter that runs pytest (default: the one that runs iterctl)"
     )
 
 
 class Agent(Value):
     """Whatever can do a stage. Exactly one of command, hook and person."""
 
-    command: Command | None = Field(None, description="argument list (or one line, split without a shell)")
+    command: Command | None = Field(default=None, description="argument list (or one line, split without a shell)")
     hook: Annotated[str, Field(min_length=1)] | None = Field(
-        None, description="name handed to the Python hooks iterctl_generate and iterctl_review"
+        default=None, description="name handed to the Python hooks iterctl_generate and iterctl_review"
     )
-    person: bool | None = Field(None, description="ask at the terminal")
+    person: bool | None = Field(default=None, description="ask at the terminal")
     prompt: Literal["stdin", "file"] = Field(
-        "stdin", description="how the prompt arrives: stdin, or file for {prompt_file} in an argument"
+        default="stdin", description="how the prompt arrives: stdin, or file for {prompt_file} in an argument"
     )
-    timeout: Duration | None = Field(None, description="time for one call (default: the settings' timeout)")
-    env: dict[str, str] = Field(default_factory=dict, description="environment variables to set")
-    pass_env: tuple[str, ...] = Field((), description="environment variables to pass on by name")
+    timeout: Duration | None = Field(default=None, description="time for one call (default: the settings' timeout)")
+    env: dict[EnvironmentName, Argument] = Field(default_factory=dict, description="environment variables to set")
+    pass_env: tuple[EnvironmentName, ...] = Field(default=(), description="environment variables to pass on by name")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -161,10 +208,10 @@ class Task(SettingsPatch):
     """One thing to get done, with the tests and reviews that say when it is done."""
 
     id: Name = Field(description="name of the task, used in refs, reports and commands")
-    prompt: str = Field("", description="what the agent is asked to do")
-    tests: Arguments | None = Field(None, description="pytest arguments that select the task's tests")
-    test: TestCommand | None = Field(None, description="a test command of any language, instead of tests")
-    needs: tuple[Name, ...] = Field((), description="tasks that must have proceeded before this one starts")
+    prompt: str = Field(default="", description="what the agent is asked to do")
+    tests: Arguments | None = Field(default=None, description="pytest arguments that select the task's tests")
+    test: TestCommand | None = Field(default=None, description="a test command of any language, instead of tests")
+    needs: tuple[Name, ...] = Field(default=(), description="tasks that must have proceeded before this one starts")
 
     @model_validator(mode="after")
     def _one_kind_of_tests(self) -> Self:
@@ -173,10 +220,19 @@ class Task(SettingsPatch):
         return self
 
 
+def _not_boolean(value: object) -> object:
+    # True equals 1 in Python, but `version: true` is no version.
+    if isinstance(value, bool):
+        raise ValueError("expected 1, got true or false")  # noqa: TRY004 - pydantic reports ValueError
+    return value
+
+
 class Plan(Value):
     """One file with settings, agents and tasks."""
 
-    version: Literal[1] = Field(1, description="version of the plan format")
+    version: Annotated[Literal[1], BeforeValidator(_not_boolean)] = Field(
+        default=1, description="version of the plan format"
+    )
     settings: SettingsPatch = Field(default_factory=SettingsPatch, description="settings of all tasks")
     agents: dict[Name, Agent] = Field(default_factory=dict, description="agents and reviewers by name")
-    tasks: tuple[Task, ...] = Field((), description="tasks; none: the suite's own (see the iterate marker)")
+    tasks: tuple[Task, ...] = Field(default=(), description="tasks; none: the suite's own (see the iterate marker)")
