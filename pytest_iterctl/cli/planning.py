@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.testing import command_line_of
 from pytest_iterctl.plan.environment_settings import settings_from_environment
-from pytest_iterctl.plan.freeze import ONLY_TASK, freeze
+from pytest_iterctl.plan.freeze import freeze
 from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
 from pytest_iterctl.plan.load import find_plan, load_plan
 from pytest_iterctl.plan.model import Plan, SettingsPatch
@@ -45,23 +45,19 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
     chosen = any(task.id == wishes.task for task in plan.tasks)
     if wishes.own_tests is not None:
         plan = _with_own_tests(plan, wishes) if chosen else plan.model_copy(update={"tasks": ()})
-    markers_only = not plan.tasks
-    frozen = freeze(
+    return freeze(
         plan,
         root=root,
         command_line=wishes.command_line,
         environment=settings_from_environment(os.environ),
         ini=wishes.ini,
         source=os.path.relpath(found, root) if found is not None else "",
-        only_task=None if markers_only else wishes.task,
+        only_task=wishes.task,
         default_tests=wishes.own_tests or (),
         default_prompt=wishes.prompt,
         commit_message=wishes.commit_message,
         python="",
     )
-    if markers_only and wishes.task and wishes.task != ONLY_TASK:
-        frozen = frozen.model_copy(update={"only": wishes.task})
-    return frozen
 
 
 def _with_own_tests(plan: Plan, wishes: Wishes) -> Plan:

@@ -44,7 +44,7 @@ def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
     if task.settled is not None and task.settled.committed:
         _line(style, "Commit", None, task.settled.committed[:12], "good")
     if task.settled is not None and task.settled.problem:
-        _line(style, "Not committed", None, one_line(task.settled.problem, 300), "bad")
+        _line(style, "UNCOMMITTED", None, one_line(task.settled.problem, 300), "bad")
     if report and task.status != "proceed":
         _line(style, "Report", None, report, "plain")
 

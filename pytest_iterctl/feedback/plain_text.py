@@ -1,0 +1,59 @@
+"""Feedback from nothing but printed test output, for loops that have no report: what `iterctl check` is given."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
+from pytest_iterctl.text import cut_middle, one_line, strip_escapes
+
+__all__ = ["suite_from_text"]
+
+_TELLING = re.compile(
+    r"^\s*(?:E\s{2,}|FAIL(?:ED)?\b|ERROR\b|not ok\b|✕|✗|×|--- FAIL:|thread '.*' panicked|[\w.]*(?:Error|Exception)\b:?)"
+)
+_EXPECTED = re.compile(r"^\s*(?:E\s+)?expected(?:\s+value)?\s*[:=]\s*(\S.*)$", re.IGNORECASE)
+_RECEIVED = re.compile(r"^\s*(?:E\s+)?(?:received|actual|got|but was|found)\s*[:=]\s*(\S.*)$", re.IGNORECASE)
+_MOST_LINES = 20_000
+_MOST_FAILURES = 50
+
+
+def suite_from_text(output: str, *, passed: bool) -> SuiteEvidence:
+    """The lines that tell what failed become failures; when no line tells, the last one stands for all."""
+    if passed:
+        return SuiteEvidence(outcome=Outcome.PASSED)
+    lines = strip_escapes(output).splitlines()[-_MOST_LINES:]
+    telling = [one_line(line, 200) for line in lines if _TELLING.match(line)]
+    expected, received = _sides(lines)
+    if expected is not None and received is not None:
+        heading = _heading(lines, telling)
+        message = f"expected {expected}, received {received}"
+        failures = [Failure(test=heading, message=message, expected=expected, received=received)]
+        failures += [Failure(test="", message=line) for line in telling if line != heading]
+    else:
+        spoken = telling or [one_line(line, 200) for line in lines if line.strip()][-1:] or ["the tests failed"]
+        failures = [Failure(test="", message=line) for line in spoken]
+    distinct = list({(failure.test, failure.message): failure for failure in failures}.values())
+    return SuiteEvidence(
+        outcome=Outcome.FAILED,
+        reason=cut_middle(distinct[0].message, 300),
+        failures=tuple(distinct[:_MOST_FAILURES]),
+        failing=(distinct[0].test or distinct[0].message,),
+    )
+
+
+def _heading(lines: list[str], telling: list[str]) -> str:
+    named = [line for line in telling if re.match(r"^(?:FAIL|ERROR|--- FAIL|not ok|✕|✗|×)", line)]
+    return named[0] if named else next((one_line(line, 200) for line in lines if line.strip()), "")
+
+
+def _sides(lines: list[str]) -> tuple[str | None, str | None]:
+    """The first `Expected: … / Received: …` pair, however the runner spells it."""
+    expected = received = None
+    for line in lines:
+        if expected is None and (match := _EXPECTED.match(line)):
+            expected = one_line(match[1], 200)
+        elif expected is not None and (match := _RECEIVED.match(line)):
+            received = one_line(match[1], 200)
+            break
+    return expected, received
