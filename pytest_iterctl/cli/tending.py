@@ -71,6 +71,10 @@ def clean(run_ids: tuple[str, ...], *, older_than: str | None, everything: bool,
             shutil.rmtree(workspace.place.directory / "runs" / run, ignore_errors=True)
             shutil.rmtree(workspace.place.reports / "runs" / run, ignore_errors=True)
         print(f"removed run {run} ({refs} snapshots)")
+    if everything and not dry_run:
+        # Files that restores kept because an agent had hidden them from git belong to no single run.
+        workspace.snapshots("clean").delete_refs("refs/iterctl/kept/")
+        shutil.rmtree(workspace.place.directory / "runs" / "clean", ignore_errors=True)
     if not chosen:
         print("nothing to remove")
     return 0
