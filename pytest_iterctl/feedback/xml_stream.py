@@ -1,0 +1,87 @@
+"""Reads a report's test cases as a stream, strictly and guarded: what is hostile is refused, not parsed.
+
+pyexpat is used directly because no layer above it can be told to stop early enough: entity declarations, nesting and
+single tokens of many megabytes (quadratic in expat before 2.6) are refused while they are being fed.
+"""
+
+from __future__ import annotations
+
+import pyexpat
+from collections.abc import Iterator
+
+from pytest_iterctl.feedback.xml_cases import CaseBuilder, ReportedCase, ReportedSuite
+from pytest_iterctl.feedback.xml_source import ReportSource
+
+__all__ = ["NotWellFormedError", "read_strictly"]
+
+_MEGABYTE = 1024 * 1024
+_BUFFER = 64 * 1024
+_ENDS_EARLY = frozenset(
+    {
+        pyexpat.errors.XML_ERROR_NO_ELEMENTS,
+        pyexpat.errors.XML_ERROR_UNCLOSED_TOKEN,
+        pyexpat.errors.XML_ERROR_PARTIAL_CHAR,
+        pyexpat.errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+    }
+)
+
+
+class NotWellFormedError(Exception):
+    """The report breaks XML's rules; it is harmless so far and may be mended."""
+
+    def __init__(self, line: int, reason: str, root: str = "") -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+        self.root = root
+        self.ends_early = reason in _ENDS_EARLY
+
+
+def read_strictly(source: ReportSource) -> Iterator[ReportedCase | ReportedSuite]:
+    """Every case and suite of a well-formed report; `NotWellFormedError` as soon as it turns out not to be one."""
+    parser = pyexpat.ParserCreate("utf-8")
+    builder = CaseBuilder(source, lambda: parser.CurrentLineNumber)
+    _connect(parser, builder, source)
+    fed = 0
+    for chunk in source.utf8():
+        _feed(parser, chunk, builder)
+        fed += len(chunk)
+        if fed - max(parser.CurrentByteIndex, 0) > source.limits.token:
+            megabytes = source.limits.token // _MEGABYTE
+            raise source.refusal(
+                parser.CurrentLineNumber, f"a single tag, attribute or comment of more than {megabytes} MB"
+            )
+        yield from builder.take()
+    _feed(parser, b"", builder, final=True)
+    yield from builder.take()
+    if not builder.found:
+        raise source.refusal(
+            parser.CurrentLineNumber,
+            f"holds no test case: the root element is <{builder.root[:80]}>",
+            "give a JUnit XML report (testsuites, testsuite, testcase)",
+        )
+
+
+def _feed(parser: pyexpat.XMLParserType, data: bytes, builder: CaseBuilder, *, final: bool = False) -> None:
+    try:
+        parser.Parse(data, final)
+    except pyexpat.ExpatError as error:
+        reason = pyexpat.ErrorString(error.code) or "not well-formed"
+        raise NotWellFormedError(error.lineno, reason, builder.root) from None
+
+
+def _connect(parser: pyexpat.XMLParserType, builder: CaseBuilder, source: ReportSource) -> None:
+    def refuse_subset(_name: str, _system: str | None, _public: str | None, has_internal_subset: int) -> None:
+        if has_internal_subset:
+            raise source.refusal(parser.CurrentLineNumber, "a document type with declarations of its own is refused")
+
+    def refuse_entity(*_declaration: object) -> None:
+        raise source.refusal(parser.CurrentLineNumber, "entity declarations are refused")
+
+    parser.buffer_text = True
+    parser.buffer_size = _BUFFER
+    parser.StartDoctypeDeclHandler = refuse_subset
+    parser.EntityDeclHandler = refuse_entity
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.text
