@@ -563,11 +563,13 @@ class Redactor:
         return tuple(self._deep(item, key) for item in value) if isinstance(value, tuple) else value
 
     def _under(self, key: str, value: str) -> str:
-        if _is_secret_name(key) and _Assignment(key, ": ", value, quoted=True).is_secret():
+        for header in ("authorization: ", "cookie: "):
+            if f"{key.lower()}: ".endswith(header):
+                return self(header + value).removeprefix(header)
+        clean = self(value)
+        if _is_secret_name(key) and _Assignment(key, ": ", clean, quoted=True).is_secret():
             return _MARK
-        if key.lower().endswith(("authorization", "cookie")):
-            return self(f"{key}: {value}").removeprefix(f"{key}: ")
-        return self(value)
+        return clean
 
 
 def _is_secret_name(name: str) -> bool:

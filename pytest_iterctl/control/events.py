@@ -69,6 +69,7 @@ class TaskStarted(Value):
     task: str
     base: str
     tree: str
+    under_way: float = Field(default=0.0, description="seconds of its work that were done before it had a name")
 
 
 class StageStarted(Value):

@@ -74,7 +74,8 @@ def _over_several(tried: tuple[Trial, ...]) -> Pattern:
     if len(counts) == len(numbers) and all(later < earlier for earlier, later in pairwise(counts)):
         return Pattern("progress", "fewer tests fail each time: " + " → ".join(map(str, counts)))
     told = " → ".join("no result" if number is None else str(number) for number in numbers)
-    return Pattern("unsteady", f"different tests fail each time: {told} failing")
+    what = "different tests fail each time" if len(counts) == len(numbers) else "it ends differently each time"
+    return Pattern("unsteady", f"{what}: {told} failing")
 
 
 def _end(trial: Trial) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Literal
 
 from pydantic import Field
@@ -127,10 +127,10 @@ def _stubborn_failure(trials: tuple[Trial, ...]) -> Failure | None:
 
 def _apart(one: str, other: str) -> tuple[str, str]:
     """Both shortened so that a reader can tell them apart: long values that begin alike show where they part."""
-    one, other = _flat(one) or "nothing", _flat(other) or "nothing"
+    one, other = _flat(one) or "(empty)", _flat(other) or "(empty)"
     if _short(one) != _short(other):
         return _short(one), _short(other)
-    alike = len(commonprefix([one, other]))
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
     start = max(alike - _SHOWN // 4, 0)
     return "…" + _short(one[start:]), "…" + _short(other[start:])
 

@@ -230,5 +230,6 @@ def _task_exit_code(task: TaskState) -> ExitCode:
     if task.status == "aborted" and reason == "usage-error":
         return ExitCode.USAGE
     if task.status == "proceed":
-        return ExitCode.DONE
+        # Accepted, but the commit that was asked for could not be made: not what the user wanted.
+        return ExitCode.NOT_ACCEPTED if task.settled is not None and task.settled.problem else ExitCode.DONE
     return _BY_STATUS.get(task.status, ExitCode.NOT_ACCEPTED)

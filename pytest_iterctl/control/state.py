@@ -233,10 +233,10 @@ def apply(state: RunState, entry: Entry) -> RunState:
         began_at=state.began_at or entry.at,
         last_at=entry.at,
     )
-    if not isinstance(event, _WORK):
-        return _happened(moved, event)
-    taken_up = moved if event.task == state.at_work else _taken_up(moved, event.task, state.clock)
-    return replace(_happened(taken_up, event), at_work=event.task)
+    if isinstance(event, _WORK | Decided) and event.task != state.at_work:
+        moved = _taken_up(moved, event.task, state.clock)
+    after = _happened(moved, event)
+    return replace(after, at_work=event.task) if isinstance(event, _WORK) else after
 
 
 def _happened(moved: RunState, event: Event) -> RunState:
@@ -262,7 +262,7 @@ def _happened(moved: RunState, event: Event) -> RunState:
             return _task_event(moved, event)
 
 
-#: Events of a task's own work. An answer is none: it is given while the work tree rests.
+#: Events of a task's work in the tree. Answers, decisions and what follows from them leave it as it is or was.
 _WORK = (
     TaskStarted
     | StageStarted
@@ -273,8 +273,6 @@ _WORK = (
     | Undone
     | Recovered
     | Waited
-    | Decided
-    | Settled
 )
 
 
@@ -320,7 +318,7 @@ def _task_event(state: RunState, event: Event) -> RunState:
                     floor=event.base,
                     latest=event.base,
                     latest_tree=event.tree,
-                    attempts=(Attempt(iteration=0, began=state.clock, ended=state.clock),),
+                    attempts=(Attempt(iteration=0, began=state.clock - event.under_way, ended=state.clock),),
                 ),
             )
         case TurnFinished():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from pytest_iterctl.agents.callers import call_agent, call_reviewer
@@ -152,7 +153,7 @@ class Stages:
             private=self.private / "calls" / name,
             seconds=allowed.seconds,
             limit=allowed.limit,
-            python=settings.python,
+            python=settings.python or sys.executable,
             arguments=task.task.tests,
             as_module=self.as_module,
             pass_env=settings.pass_env,
