@@ -151,7 +151,8 @@ def feedback(reports: tuple[str, ...], *, form: str, limit: int) -> int:
 
 def _text(suite: SuiteEvidence, limit: int) -> str:
     counts = suite.counts
-    head = f"{suite.outcome}: {counts.passed} passed, {counts.failed} failed, {counts.errors} errors, {counts.skipped} skipped\n"
+    numbers = f"{counts.passed} passed, {counts.failed} failed, {counts.errors} errors, {counts.skipped} skipped"
+    head = f"{suite.outcome}: {numbers}\n"
     if suite.outcome is Outcome.PASSED:
         return head
     return head + long_form(suite, (), limit=max(limit - len(head.encode()), 100))

@@ -108,9 +108,8 @@ def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
         print(f"  agent    {_agent(task.agent)}, at most {settings.max_iterations} iterations")
         for reviewer in task.reviewers:
             print(f"  review   {_agent(reviewer)}")
-        print(
-            f"  timeout  {format_duration(settings.timeout)} per call, {format_duration(settings.test_timeout)} per test run"
-        )
+        per_call, per_run = format_duration(settings.timeout), format_duration(settings.test_timeout)
+        print(f"  timeout  {per_call} per call, {per_run} per test run")
         print(f"  after an escalation the work tree holds: {settings.on_escalate}")
     if plan.discover:
         print("tasks that tests declare with the iterate marker are found when the suite is first run")

@@ -167,7 +167,7 @@ def _close(workspace: Workspace, run: str) -> int:
         print(f"run {run} has already ended")
         return 0
     with WorkTreeLock(workspace.place.lock_file, run):
-        history = History(workspace.journal, run)
+        history = History(workspace.journal, run, redactor=workspace.redactor)
         history.record(StopRequested(by="iterctl stop"))
         Driver(workspace, history, lambda _elapsed, _state: None).go()
     print(f"run {run} has stopped")

@@ -78,7 +78,7 @@ def load_checkpoint(workspace: Workspace, path: Path) -> str:
         workspace.snapshots(run).unbundle(bundle_file)
     workspace.journal.begin(run, now(), f"from {path.name}")
     for record in records:
-        workspace.journal.append(run, record, durable=False, redacted=True)
+        workspace.journal.append(run, record, durable=False)
     return run
 
 

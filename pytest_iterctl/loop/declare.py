@@ -35,9 +35,7 @@ def declare_tasks(stages: Stages, history: History) -> None:
     history.record(TasksDeclared(tasks=tasks))
     if tasks != (whole,) or tested.stopped:
         return
-    history.record(
-        TaskStarted(task=whole.id, base=base.commit, tree=base.tree, under_way=tested.suite.seconds)
-    )
+    history.record(TaskStarted(task=whole.id, base=base.commit, tree=base.tree, under_way=tested.suite.seconds))
     history.record(StageStarted(task=whole.id, iteration=0, stage="test", before=base.commit))
     stages.tested(TaskState(task=whole), 0, tested)
 

@@ -65,7 +65,7 @@ def start_run(
         raise RepositoryError(survey.refusal, hint="add what need not be kept to .gitignore")
     with WorkTreeLock(workspace.place.lock_file, run):
         workspace.journal.begin(run, now(), ", ".join(task.id for task in clean.tasks))
-        history = History(workspace.journal, run, audience.watchers)
+        history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         history.record(
             RunStarted(
                 run=run,
@@ -96,7 +96,7 @@ def resume_run(
     refuse_unsupported_system()
     with WorkTreeLock(workspace.place.lock_file, run):
         end_leftovers(run)
-        history = History(workspace.journal, run, audience.watchers)
+        history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         limits = _raised(history.state, raise_limits)
         _refuse_pointless(history.state, limits, max_iterations)
         workspace.place.stop_file(run).unlink(missing_ok=True)
@@ -113,7 +113,7 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
     refuse_unsupported_system()
     with WorkTreeLock(workspace.place.lock_file, run):
         end_leftovers(run)
-        history = History(workspace.journal, run, audience.watchers)
+        history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         task = _asked(history.state, task_id)
         workspace.place.stop_file(run).unlink(missing_ok=True)
         history.record(_answered(task, answer))

@@ -41,7 +41,7 @@ class Workspace:
         self.place.prepare()
         self.redactor = Redactor.from_environment(os.environ)
         self.database = Database(self.place.database)
-        self.journal = Journal(self.database, self.redactor)
+        self.journal = Journal(self.database)
 
     @property
     def root(self) -> Path:

@@ -41,7 +41,9 @@ class FrozenTask(Value):
     prompt: str = ""
     tests: tuple[str, ...] = ()
     test: TestCommand | None = None
-    marker: str | None = Field(default=None, description="only tests whose iterate marker names this task; '' for unmarked")
+    marker: str | None = Field(
+        default=None, description="only tests whose iterate marker names this task; '' for unmarked"
+    )
     needs: tuple[str, ...] = ()
     agent: NamedAgent | None = None
     reviewers: tuple[NamedAgent, ...] = ()
@@ -56,4 +58,6 @@ class FrozenPlan(Value):
     tasks: tuple[FrozenTask, ...]
     discover: bool = Field(default=False, description="the suite's iterate markers declare the tasks")
     only: str = Field(default="", description="of the tasks that markers declare, run this one only")
-    commit_message: str | None = Field(default=None, description="commit the accepted change; '' for a message of our own")
+    commit_message: str | None = Field(
+        default=None, description="commit the accepted change; '' for a message of our own"
+    )

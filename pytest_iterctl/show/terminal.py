@@ -175,9 +175,8 @@ class Terminal:
         agents = list(dict.fromkeys(t.task.agent.name for t in tasks if t.task.agent is not None)) or ["none"]
         agent = one_line(", ".join(agents), 60)
         self._style.write(RULE)
-        self._style.write(
-            f" iterctl run {self._style.paint(state.run, 'bold')} · {name} · agent {agent} · limits {limits_text(state)}"
-        )
+        run = self._style.paint(state.run, "bold")
+        self._style.write(f" iterctl run {run} · {name} · agent {agent} · limits {limits_text(state)}")
 
     def _task_header(self, state: RunState, task_id: str) -> None:
         position = [task.id for task in state.tasks].index(task_id) + 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_iterctl.store.database import Database
-from pytest_iterctl.text import Redactor
 
 __all__ = ["Journal", "Record", "RunRow"]
 
@@ -31,28 +29,22 @@ class RunRow:
 
 
 class Journal:
-    """Appends and replays. Secrets are redacted before anything is written."""
+    """Appends and replays. What is appended has been cleaned of secrets by whoever knows its form."""
 
-    def __init__(self, database: Database, redactor: Redactor) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._redactor = redactor
 
     def begin(self, run: str, created: str, label: str) -> None:
         with self._database.guarded("written"):
             self._database.connection.execute("INSERT INTO runs VALUES (?, ?, ?)", (run, created, label))
 
-    def append(self, run: str, record: Record, *, durable: bool, redacted: bool = False) -> str:
-        """Write one event and return its JSON as written (secrets redacted unless they already are)."""
-        body = record.body
-        if not redacted:
-            clean = self._redactor.deep(json.loads(body))
-            body = json.dumps(clean, ensure_ascii=False, separators=(",", ":"))
+    def append(self, run: str, record: Record, *, durable: bool) -> None:
+        """Write one event; when this returns it is in the journal, and on the disk if it is to be durable."""
         with self._database.guarded("written"), self._database.durable(on=durable):
             self._database.connection.execute(
                 "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
-                (run, record.sequence, record.at, record.clock, record.kind, body),
+                (run, record.sequence, record.at, record.clock, record.kind, record.body),
             )
-        return body
 
     def records(self, run: str) -> Iterator[Record]:
         with self._database.guarded("read"):

@@ -23,7 +23,9 @@ SEED = """iteration_check:
 """
 
 
-def checked(project: Project, *arguments: str, iteration: int = 2, tests: str = "fail", review: str = "pending") -> dict[str, object]:
+def checked(
+    project: Project, *arguments: str, iteration: int = 2, tests: str = "fail", review: str = "pending"
+) -> dict[str, object]:
     text = SEED.format(iteration=iteration, tests=tests, review=review)
     ran = project.iterctl("check", *arguments, stdin=text)
     assert ran.code == 0, ran.err
@@ -91,7 +93,9 @@ def test_what_is_no_check_is_an_error_with_its_place(project: Project, text: str
 
 
 def test_a_misspelt_key_gets_a_suggestion(project: Project) -> None:
-    ran = project.iterctl("check", stdin="iteration_check: {task_id: x, test_result: {status: fail}, curent_iteration: 2}")
+    ran = project.iterctl(
+        "check", stdin="iteration_check: {task_id: x, test_result: {status: fail}, curent_iteration: 2}"
+    )
     assert "did you mean `current_iteration`?" in ran.err
 
 
@@ -109,7 +113,9 @@ def test_feedback_reads_reports_of_any_tool(project: Project) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "<testsuite>", "no xml", "<html/>"])
-def test_a_report_that_cannot_be_read_is_exit_code_4_and_never_no_failures(project: Project, content: str | None) -> None:
+def test_a_report_that_cannot_be_read_is_exit_code_4_and_never_no_failures(
+    project: Project, content: str | None
+) -> None:
     if content is not None:
         project.write("r.xml", content)
     ran = project.iterctl("feedback", "r.xml", "--format", "json")

@@ -20,7 +20,8 @@ name, wanted = sys.argv[1], sys.argv[2]
 path = pathlib.Path(name)
 good = path.exists() and wanted in path.read_text()
 failure = "" if good else f'<failure message="expected: {wanted}, actual: nothing"/>'
-pathlib.Path("report.xml").write_text(f'<testsuite><testcase classname="files" name="{name}">{failure}</testcase></testsuite>')
+case = f'<testcase classname="files" name="{name}">{failure}</testcase>'
+pathlib.Path("report.xml").write_text(f"<testsuite>{case}</testsuite>")
 sys.exit(not good)
 """
 
@@ -38,7 +39,9 @@ def task(project: Project, name: str, wanted: str, **keys: object) -> dict[str, 
     return {"id": name, "test": {"command": command, "junit": "report.xml"}, **keys}
 
 
-def plan(project: Project, *tasks: dict[str, object], agents: dict[str, object] | None = None, **settings: object) -> None:
+def plan(
+    project: Project, *tasks: dict[str, object], agents: dict[str, object] | None = None, **settings: object
+) -> None:
     command = [sys.executable, "-S", str(project.tools / "agent.py")]
     document = {
         "version": 1,
@@ -50,10 +53,12 @@ def plan(project: Project, *tasks: dict[str, object], agents: dict[str, object] 
 
 
 def states(document: dict[str, object]) -> dict[str, str]:
-    return {each["id"]: each["state"] for each in document["tasks"]}  # type: ignore[index,attr-defined]
+    return {each["id"]: each["state"] for each in document["tasks"]}  # type: ignore[attr-defined]
 
 
-def test_tasks_run_in_order_of_their_needs_and_an_escalated_one_holds_up_only_those_that_need_it(files: Project) -> None:
+def test_tasks_run_in_order_of_their_needs_and_an_escalated_one_holds_up_only_those_that_need_it(
+    files: Project,
+) -> None:
     plan(
         files,
         task(files, "late", "done", needs=["stuck"]),
@@ -220,7 +225,10 @@ def test_a_safety_limit_ends_the_run_with_exit_code_11_and_its_name(
 
 def test_what_was_spent_counts_after_a_resume_with_a_raised_limit(files: Project) -> None:
     plan(files, task(files, "a", "yes"), safety={"max_total_cost": 1.0}, max_iterations=9)
-    files.agent({"write": {"a.txt": "no"}, "report": {"cost_usd": 1.5}}, {"write": {"a.txt": "nope"}, "report": {"cost_usd": 1.5}})
+    files.agent(
+        {"write": {"a.txt": "no"}, "report": {"cost_usd": 1.5}},
+        {"write": {"a.txt": "nope"}, "report": {"cost_usd": 1.5}},
+    )
     run = files.iterctl("run", "--format", "json").json["run"]
     assert files.iterctl("resume", run).code == 4
     more = files.iterctl("resume", run, "--limit", "max_total_cost=2", "--format", "json")

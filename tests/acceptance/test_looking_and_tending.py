@@ -121,7 +121,9 @@ def test_dry_run_says_what_would_happen_and_does_nothing(project: Project) -> No
     assert project.iterctl("status").out == "no runs yet\n"
 
 
-def test_without_a_repository_there_is_a_clear_refusal(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_without_a_repository_there_is_a_clear_refusal(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside")
     for ran in (project.iterctl("run", cwd=outside), project.pytest("--iterate", cwd=outside)):
         assert ran.code == 4
@@ -147,9 +149,9 @@ def test_wrong_command_lines_exit_with_4_and_point_to_help(project: Project) -> 
 def test_version_and_help_say_what_there_is(project: Project) -> None:
     assert project.iterctl("--version").out.startswith("iterctl ")
     text = project.iterctl("--help").out
-    for command in (
-        "run resume stop answer status report diff restore check feedback clean init doctor schema demo memory".split()
-    ):
+    moving = ("run", "resume", "stop", "answer", "restore", "clean", "init", "demo")
+    looking = ("status", "report", "diff", "memory", "check", "feedback", "doctor", "schema")
+    for command in (*moving, *looking):
         assert command in text
     options = project.pytest("--help").out
     for option in ("--iterate", "--iterate-agent", "--iterate-commit", "--iterate-on-escalate", "iterate_max"):

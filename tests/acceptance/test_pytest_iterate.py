@@ -51,7 +51,10 @@ def test_escalates_after_the_bound_with_a_question_and_the_best_attempt(project:
 def test_what_the_work_tree_holds_after_an_escalation_is_the_users_choice(
     project: Project, choice: str, expected: str
 ) -> None:
-    project.agent({"write": {"calc.py": "def double(n):\n    return 2\n"}}, {"write": {"calc.py": "def double(n):\n    return 7\n"}})
+    project.agent(
+        {"write": {"calc.py": "def double(n):\n    return 2\n"}},
+        {"write": {"calc.py": "def double(n):\n    return 7\n"}},
+    )
     ran = project.iterate("--iterate-max=2", f"--iterate-on-escalate={choice}")
     assert ran.code == 10
     assert expected in (project.root / "calc.py").read_text()

@@ -12,7 +12,7 @@ import pytest
 from tests.kit.project import FIXED, Project, git
 
 
-def fingerprint(root: Path, *, but: set[bytes] = frozenset()) -> dict[str, str]:  # type: ignore[assignment]
+def fingerprint(root: Path, *, but: frozenset[bytes] = frozenset()) -> dict[str, str]:
     """Everything that is the user's: git's own files (but objects and our refs), and every file of the work tree."""
     git_dir = Path(git(root, "rev-parse", "--absolute-git-dir"))
     common = (root / git(root, "rev-parse", "--git-common-dir")).resolve()
@@ -21,17 +21,16 @@ def fingerprint(root: Path, *, but: set[bytes] = frozenset()) -> dict[str, str]:
         for folder, folders, names in os.walk(os.fsencode(base)):
             folders[:] = [name for name in folders if name not in {b"objects", b"iterctl"}]
             for name in names:
-                path = os.path.join(folder, name)
-                found[os.fsdecode(path)] = hashlib.sha256(Path(os.fsdecode(path)).read_bytes()).hexdigest()
+                path = Path(os.fsdecode(folder)) / os.fsdecode(name)
+                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
     for folder, folders, names in os.walk(os.fsencode(root)):
         folders[:] = [name for name in folders if name not in {b".git", b".iterctl", b"__pycache__", b".pytest_cache"}]
         for name in names:
-            path = os.path.join(folder, name)
-            if os.path.relpath(path, os.fsencode(root)) in but or name == b".git":
+            path = Path(os.fsdecode(folder)) / os.fsdecode(name)
+            if os.fsencode(path.relative_to(root)) in but or name == b".git":
                 continue
-            status = os.lstat(path)
-            content = os.readlink(path) if os.path.islink(path) else Path(os.fsdecode(path)).read_bytes()
-            found[os.fsdecode(path)] = f"{status.st_mode:o} {hashlib.sha256(content).hexdigest()}"
+            content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+            found[str(path)] = f"{path.lstat().st_mode:o} {hashlib.sha256(content).hexdigest()}"
     return found
 
 
@@ -42,7 +41,7 @@ def with_own_work(project: Project) -> None:
     project.write("untracked.txt", "mine\n")
     project.write("test_calc.py", (project.root / "test_calc.py").read_text() + "\n# my edit\n")
     (project.root / os.fsdecode(b"caf\xe9.txt")).write_bytes(b"latin\xff")
-    os.symlink("nowhere", project.root / "dangling")
+    (project.root / "dangling").symlink_to("nowhere")
 
 
 def plain(project: Project, _tmp: Path) -> Project:
@@ -115,12 +114,15 @@ def test_a_run_changes_nothing_but_what_the_agent_changed(
         user.agent({"write": {"calc.py": FIXED, "new/file.txt": "x"}})
     else:
         # Fails once, then makes things worse: undo and restore both have to work on the user's tree.
-        user.agent({"write": {"calc.py": "", "untracked.txt": "overwritten"}, "exit": 1}, {"write": {"calc.py": "broken"}, "delete": ["dangling"]})
+        user.agent(
+            {"write": {"calc.py": "", "untracked.txt": "overwritten"}, "exit": 1},
+            {"write": {"calc.py": "broken"}, "delete": ["dangling"]},
+        )
     user.write("iterctl.yaml", "settings: {backoff: none}\n")
-    before = fingerprint(user.root, but={b"calc.py", b"new/file.txt"})
+    before = fingerprint(user.root, but=frozenset({b"calc.py", b"new/file.txt"}))
     ran = user.iterate("--iterate-max=1", "--iterate-format=json", "test_calc.py")
     assert ran.code == (0 if ending == "proceed" else 10), ran.err
-    assert fingerprint(user.root, but={b"calc.py", b"new/file.txt"}) == before
+    assert fingerprint(user.root, but=frozenset({b"calc.py", b"new/file.txt"})) == before
     if ending == "proceed":
         assert (user.root / "calc.py").read_text() == FIXED
     assert ran.json["tasks"][0]["snapshots"]

@@ -24,19 +24,18 @@ def install(point: str, number: int) -> None:
     count = 0
     append, restore = Journal.append, Snapshots.restore
 
-    def counted_append(self: Journal, *arguments: Any, **options: Any) -> str:
+    def counted_append(self: Journal, *arguments: Any, **options: Any) -> None:
         nonlocal count
         count += point in {"before", "after"}
         if point == "before" and count == number:
             die()
-        written = append(self, *arguments, **options)
+        append(self, *arguments, **options)
         if point == "after" and count == number:
             die()
-        return written
 
-    def counted_restore(self: Snapshots, *arguments: Any) -> bool:
+    def counted_restore(self: Snapshots, commit: str) -> bool:
         nonlocal count
-        changed = restore(self, *arguments)
+        changed = restore(self, commit)
         count += point == "restore"
         if point == "restore" and count == number:
             die()

@@ -36,7 +36,8 @@ here = pathlib.Path(__file__).parent
 log = here / "calls.jsonl"
 calls = log.read_text().count("\n") if log.exists() else 0
 prompt = sys.stdin.read()
-record = {"prompt": prompt, "environment": {k: v for k, v in os.environ.items() if k.startswith("ITERCTL")}, "cwd": os.getcwd()}
+given = {name: value for name, value in os.environ.items() if name.startswith("ITERCTL")}
+record = {"prompt": prompt, "environment": given, "cwd": os.getcwd()}
 feedback = os.environ.get("ITERCTL_FEEDBACK")
 if feedback:
     record["feedback"] = json.loads(pathlib.Path(feedback).read_text())
@@ -161,7 +162,8 @@ class Project:
         return self.run(sys.executable, "-m", "pytest", *arguments, cwd=cwd, **variables)
 
     def iterate(self, *arguments: str, **variables: str) -> Ran:
-        return self.pytest("--iterate", f"--iterate-agent={self.agent_command}", *arguments, **variables)
+        given = ("--iterate", f"--iterate-agent={self.agent_command}", *arguments)
+        return self.pytest(*given, cwd=None, **variables)
 
     def git(self, *arguments: str) -> str:
         return git(self.root, *arguments)

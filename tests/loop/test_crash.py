@@ -17,7 +17,10 @@ import pathlib, sys
 namespace = {}
 exec(pathlib.Path("calc.py").read_text(), namespace)
 cases = {f"double_{n}": namespace["double"](n) == 2 * n for n in range(4)}
-body = "".join(f'<testcase classname="calc" name="{name}">' + ("" if good else '<failure message="wrong"/>') + "</testcase>" for name, good in cases.items())
+wrong = '<failure message="wrong"/>'
+body = "".join(
+    f'<testcase classname="calc" name="{name}">{"" if good else wrong}</testcase>' for name, good in cases.items()
+)
 pathlib.Path("report.xml").write_text(f"<testsuite>{body}</testsuite>")
 sys.exit(0 if all(cases.values()) else 1)
 """
@@ -47,7 +50,9 @@ tasks:
 
 def proceeding(project: Project) -> None:
     prepared(project, iterations=3)
-    project.agent_by_call({"1-1": {"write": {"calc.py": HALF, "new.txt": "left\n"}}, "2-1": {"write": {"calc.py": FIXED}}})
+    project.agent_by_call(
+        {"1-1": {"write": {"calc.py": HALF, "new.txt": "left\n"}}, "2-1": {"write": {"calc.py": FIXED}}}
+    )
 
 
 def escalating(project: Project) -> None:
@@ -68,9 +73,12 @@ SCENARIOS = {"proceeding": proceeding, "escalating": escalating}
 def essence(document: dict[str, Any]) -> dict[str, Any]:
     """What must not depend on where a run was killed."""
     task = document["tasks"][0]
-    kept = {key: task[key] for key in ("state", "decision", "reason", "iterations", "tests", "failing", "holds", "limit")}
+    kept = {
+        key: task[key] for key in ("state", "decision", "reason", "iterations", "tests", "failing", "holds", "limit")
+    }
     kept["history"] = [
-        {key: step[key] for key in ("iteration", "outcome", "decision", "reason", "changed")} for step in task["history"]
+        {key: step[key] for key in ("iteration", "outcome", "decision", "reason", "changed")}
+        for step in task["history"]
     ]
     kept["failed_turns"] = [[turn["outcome"] for turn in step["agent"]] for step in task["history"]]
     return kept
@@ -105,7 +113,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dic
 def points() -> list[tuple[str, str, int]]:
     """More numbers than there are writes, so that the last write is surely among them."""
     writes = {"proceeding": 24, "escalating": 28}
-    numbered = [(name, point, n) for name, most in writes.items() for point in ("before", "after") for n in range(1, most)]
+    numbered = [
+        (name, point, n) for name, most in writes.items() for point in ("before", "after") for n in range(1, most)
+    ]
     return [*numbered, *(("escalating", "restore", n) for n in range(1, 3))]
 
 

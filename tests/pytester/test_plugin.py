@@ -13,7 +13,7 @@ SPY = """
 import sys, atexit
 def report():
     ours = sorted(name for name in sys.modules if name.startswith("pytest_iterctl"))
-    heavy = sorted(name for name in ("pydantic", "yaml", "git", "junitparser", "click", "sqlite3") if name in sys.modules)
+    heavy = sorted({"pydantic", "yaml", "git", "junitparser", "click", "sqlite3"} & set(sys.modules))
     print("MODULES", ours, heavy)
 atexit.register(report)
 """
@@ -52,7 +52,10 @@ def test_debuggers_are_refused(project: Project, option: str) -> None:
     [
         ("pytest.ini", "[pytest]\naddopts = --iterate -p no:randomly\niterate_agent = {agent}\niterate_max = 2\n"),
         ("pytest.toml", "[pytest]\naddopts = ['--iterate']\niterate_agent = '{agent}'\niterate_max = 2\n"),
-        ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = '--iterate'\niterate_agent = '{agent}'\niterate_max = '2'\n"),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\naddopts = '--iterate'\niterate_agent = '{agent}'\niterate_max = '2'\n",
+        ),
         ("pyproject.toml", "[tool.pytest]\naddopts = ['--iterate']\niterate_agent = '{agent}'\niterate_max = 2\n"),
         ("setup.cfg", "[tool:pytest]\naddopts = --iterate\niterate_agent = {agent}\niterate_max = 2\n"),
     ],
@@ -89,12 +92,18 @@ def test_precedence_is_command_line_environment_plan_ini(project: Project) -> No
 
 @pytest.mark.parametrize(
     "option",
-    ["--iterate-max=0", "--iterate-max=x", "--iterate-timeout=soon", "--iterate-safety=wild", "--iterate-on-escalate=x"],
+    [
+        "--iterate-max=0",
+        "--iterate-max=x",
+        "--iterate-timeout=soon",
+        "--iterate-safety=wild",
+        "--iterate-on-escalate=x",
+    ],
 )
 def test_wrong_values_are_usage_errors_that_name_the_option(project: Project, option: str) -> None:
     ran = project.iterate(option)
     assert ran.code == 4
-    assert option.split("=")[0] in ran.err
+    assert option.split("=", maxsplit=1)[0] in ran.err
     assert "Traceback" not in ran.err
     assert project.calls == []
 
@@ -130,7 +139,9 @@ def test_options_of_the_projects_own_conftest_are_passed_on(project: Project) ->
 def test_an_agent_that_runs_pytest_gets_a_plain_one(project: Project) -> None:
     project.write("pytest.ini", f"[pytest]\naddopts = --iterate\niterate_agent = {project.tools / 'nested.sh'}\n")
     nested = project.tools / "nested.sh"
-    nested.write_text(f"#!/bin/sh\n{sys.executable} -m pytest -q > {project.tools}/nested.log\ncp {project.tools}/good.py calc.py\n")
+    nested.write_text(
+        f"#!/bin/sh\n{sys.executable} -m pytest -q > {project.tools}/nested.log\ncp {project.tools}/good.py calc.py\n"
+    )
     nested.chmod(0o755)
     (project.tools / "good.py").write_text(FIXED)
     ran = project.pytest("--iterate-format=json")
@@ -201,7 +212,11 @@ def test_hooks_in_a_conftest_generate_review_and_are_told(project: Project) -> N
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [("raise RuntimeError('no luck')", "no luck"), ("return None", "no implementation"), ("import os; os._exit(0)", "no result")],
+    [
+        ("raise RuntimeError('no luck')", "no luck"),
+        ("return None", "no implementation"),
+        ("import os; os._exit(0)", "no result"),
+    ],
 )
 def test_a_hook_that_fails_is_an_agent_that_failed(project: Project, body: str, reason: str) -> None:
     project.write(
