@@ -6,7 +6,6 @@ import sys
 
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.loop.run import Answer
-from pytest_iterctl.text import strip_escapes
 
 __all__ = ["ask_person", "understood"]
 
@@ -20,13 +19,13 @@ def ask_person(state: RunState) -> tuple[str, Answer] | None:
 
 
 def _ask(task: TaskState) -> tuple[str, Answer] | None:
+    """The summary has just shown the question and its options, so only the answer is asked for."""
     question = task.decision.question if task.decision is not None else None
     if question is None:
         return None
-    sys.stderr.write(f"\n{strip_escapes(question.render())}\n")
     last = len(question.options)
     while True:
-        sys.stderr.write(f"1-{last}, or guidance in your own words, or Enter to answer later: ")
+        sys.stderr.write(f"{task.id}: 1-{last}, or guidance in your own words, or Enter to answer later: ")
         sys.stderr.flush()
         line = sys.stdin.readline()
         answer = understood(line, last)
