@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from pytest_iterctl.text import cut_middle, one_line, redact, strip_escapes
+from pytest_iterctl.redaction import redact
+from pytest_iterctl.text import cut_middle, one_line, strip_escapes
 
 __all__ = ["bounded", "cleaned", "exception_in", "expectation_in", "message_in", "place_in"]
 

@@ -16,7 +16,8 @@ from xml.etree.ElementTree import Element
 from pytest_iterctl.control.evidence import Failure, Phase
 from pytest_iterctl.feedback.failure_text import bounded, cleaned, exception_in, expectation_in, message_in, place_in
 from pytest_iterctl.feedback.xml_cases import INTERIM, ReportedCase, ReportedSuite
-from pytest_iterctl.text import one_line, redact
+from pytest_iterctl.redaction import redact
+from pytest_iterctl.text import one_line
 
 __all__ = ["BETWEEN", "Result", "failures_of", "identity_of", "result_of", "suite_failures", "test_id"]
 

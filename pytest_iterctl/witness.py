@@ -1,0 +1,599 @@
+"""Rides inside each test run and writes down what happened, one JSON line per test, where the tests can't reach it.
+
+It is run as a launcher, `python …/witness.py [pytest arguments]`, in place of `python -m pytest` or `pytest`, and then
+behaves like them. It imports nothing of ours, since the project's interpreter need not have this package (Python 3.9
+and pytest 7.4 will do). The environment says how, and is cleared at once, so that nothing the tests start sees it:
+
+ITERCTL_WITNESS_FD      the open file descriptor that takes the lines
+ITERCTL_WITNESS_MODE    `module` for `python -m pytest`, `script` for `pytest`: what is first on sys.path
+ITERCTL_WITNESS_MARKER  keep only tests whose closest `iterate` marker names this task ('': only those without one);
+                        turns xdist off, whose workers run without the witness
+
+The marks that declare tasks are not seen under xdist either: whoever wants them runs with `-n0`.
+"""
+
+# ruff: noqa: E402 - nothing may be imported before sys.path is mended
+# ruff: noqa: PTH100, PTH109, PTH110, PTH111, PTH113, PTH118, PTH119, PTH120 - paths are the system's strings here
+from __future__ import annotations
+
+import os
+import sys
+
+_PREFIX = "ITERCTL_WITNESS_"
+
+
+def _take_settings() -> dict[str, str]:
+    """What the environment says, out of the way before anything of the project is imported."""
+    settings = {name[len(_PREFIX) :]: os.environ.pop(name) for name in list(os.environ) if name.startswith(_PREFIX)}
+    folder = os.path.dirname(os.path.realpath(__file__))
+    # With -P, -I or PYTHONSAFEPATH the interpreter put no folder in front, and neither would it for pytest.
+    in_front = bool(sys.path) and os.path.realpath(sys.path[0]) == folder
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != folder]
+    if in_front:
+        script = settings.get("MODE") == "script"
+        sys.path.insert(0, os.path.dirname(sys.executable) if script else os.getcwd())
+    return settings
+
+
+_settings = _take_settings() if __name__ == "__main__" else {}
+
+# Only now may anything be imported: our own folder would have been searched first.
+import json
+import re
+import types
+from contextlib import suppress
+from importlib.util import find_spec
+from json.encoder import encode_basestring_ascii as _quoted
+from typing import TYPE_CHECKING, Any
+
+try:
+    import pytest
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__" or missing.name != "pytest":
+        raise
+    sys.exit(f"{sys.executable}: No module named pytest")
+
+__all__ = ["Witness", "main"]
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+_MESSAGE, _DETAIL, _OUTPUT, _SOURCE = 4_000, 16_000, 2_000, 2_000
+_READ = 200_000
+_ALL_DETAILS = 32_000_000
+_FAILURES_PER_TEST = 20
+_IDS_PER_LINE = 1_000
+
+_FILE_LINE = re.compile(
+    r'^(?:E\s+)?(?:File "(?P<file>[^"\n]+)", line (?P<line>\d+)|(?P<path>[^\s:][^:\n]*):(?P<at>\d+)(?::|$))',
+    re.MULTILINE,
+)
+_TYPED = re.compile(r"([A-Za-z_][\w.]*)(?::|$)")
+_ERROR_NAME = re.compile(
+    r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Failure|Failed|Exit|Interrupt|Iteration|Group|Timeout)$"
+)
+_DOCTEST = re.compile(r"^Expected:\n.*?^Got:\n(?:    [^\n]*\n?|\n(?=    ))*", re.MULTILINE | re.DOTALL)
+_SYNTAX = ("SyntaxError", "IndentationError", "TabError")
+_LAST_WORD = re.compile(r":\d+: (\w+)\s*\Z")
+_CARETS = re.compile(r"[\s^~]+\Z")
+
+_system_write = os.write  # a test may replace os.write
+
+
+class Lines:
+    """The way out: each line is handed to the system at once, so that it survives whatever the next test does."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        os.set_inheritable(descriptor, False)
+        # A fork of the test process that falls through into pytest must not speak in its parent's name.
+        os.register_at_fork(after_in_child=self.close)
+
+    def close(self) -> None:
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def write(self, line: str) -> None:
+        """One line of ASCII with its newline. A run is never disturbed by a full disk, it is only not vouched for."""
+        data = line.encode("ascii")
+        try:
+            while data and self.descriptor >= 0:
+                data = data[_system_write(self.descriptor, data) :]
+        except OSError as error:
+            self.descriptor = -1
+            sys.stderr.write(f"iterctl-witness: can't write: {error}\n")
+
+    def tell(self, line: str, /, **fields: object) -> None:
+        self.write(json.dumps({"type": line, **fields}, default=repr) + "\n")
+
+
+class _Attempt:
+    """What is known of a test that did not simply pass, until its teardown."""
+
+    __slots__ = ("failures", "message", "outcome", "reruns", "retrying", "seconds", "where")
+
+    def __init__(self) -> None:
+        self.reruns = 0
+        self.retrying = False
+        self.clear()
+
+    def clear(self) -> None:
+        self.failures: list[dict[str, object]] = []
+        self.outcome = "skipped"  # until its call is reported: with --setup-only it never is
+        self.message = self.where = ""
+        self.seconds = 0.0
+
+    def verdict(self) -> str:
+        if not self.failures:
+            return self.outcome
+        return "failed" if all(failure["phase"] == "call" for failure in self.failures) else "error"
+
+
+class Descriptions:
+    """Turns pytest's representation of a failure into place, type, message and bounded text."""
+
+    def __init__(self) -> None:
+        self.root = self.start = os.getcwd()
+        self.budget = _ALL_DETAILS
+        standard = os.path.dirname(os.path.realpath(os.__file__))
+        self.foreign = [standard + os.sep]
+
+    def use_root(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+        prefix = os.path.realpath(sys.prefix)
+        if prefix != self.root and not self.root.startswith(prefix + os.sep):
+            self.foreign.append(prefix + os.sep)
+
+    def place(self, path: str, line: int) -> str:
+        """`file:line` relative to the root, or '' for what is not the project's own code."""
+        whole = os.path.realpath(os.path.join(self.start, path))
+        root = os.path.join(self.root, "")
+        if not whole.startswith(root) or whole.startswith(tuple(self.foreign)) or not os.path.isfile(whole):
+            return ""
+        inside = whole[len(root) :].replace(os.sep, "/")
+        return "" if {"site-packages", "dist-packages"}.intersection(inside.split("/")) else f"{inside}:{line}"
+
+    def failure(self, longrepr: Any) -> dict[str, object]:
+        """Everything about one failure. It never raises: a failure that can't be described is still a failure."""
+        try:
+            return self._failure(longrepr, cut(str(longrepr), _READ))
+        except Exception as error:  # noqa: BLE001 - a project's own representation may do anything
+            return {"message": f"a failure that can't be shown: {type(error).__name__}"}
+
+    def _failure(self, longrepr: Any, text: str) -> dict[str, object]:
+        message = _message(longrepr, text)
+        kind = _kind(longrepr, message, text)
+        places = ((self.place(path, line), entry) for path, line, entry in _candidates(longrepr, text, kind))
+        where, entry = next((found for found in places if found[0]), ("", None))
+        detail = cut(text, _DETAIL) if self.budget > 0 else ""
+        self.budget -= len(detail)
+        found: dict[str, object] = {"where": where, "kind": kind, "message": cut(message, _MESSAGE)}
+        found.update(source=cut(_source(entry), _SOURCE), detail=detail)
+        return found
+
+    def exception(self, error: BaseException) -> dict[str, object]:
+        """The same for an exception that pytest has not turned into a report."""
+        longrepr: object = f"E   {type(error).__name__}"
+        with suppress(Exception):
+            info = pytest.ExceptionInfo.from_exception(error)
+            longrepr = "E   " + info.exconly().replace("\n", "\nE   ")
+            own = info.traceback.filter(lambda entry: bool(self.place(str(entry.path), 1)))
+            if len(own):
+                info.traceback = own
+                longrepr = info.getrepr(style="short", chain=False)
+        return self.failure(longrepr)
+
+    def output(self, report: Any) -> dict[str, str]:
+        if self.budget <= 0:
+            return {}
+        texts = {"stdout": report.capstdout, "stderr": report.capstderr, "log": report.caplog}
+        tails = {name: text[-_OUTPUT:] for name, text in texts.items() if text}
+        self.budget -= sum(map(len, tails.values()))
+        return tails
+
+
+def _candidates(longrepr: Any, text: str, kind: str) -> Iterator[tuple[str, int, Any]]:
+    """Where it may have happened, the likeliest first: path, line, and pytest's entry about that frame."""
+    named = [(match["file"] or match["path"], int(match["line"] or match["at"])) for match in _FILE_LINE.finditer(text)]
+    if kind in _SYNTAX:  # the broken file is no frame, it is only named in the message
+        yield from ((path, line, None) for path, line in reversed(named))
+    yield from _frames(longrepr)
+    yield from ((path, line, None) for path, line in reversed(named))
+
+
+def _frames(longrepr: Any) -> Iterator[tuple[str, int, Any]]:
+    """Frames with their place, the deepest of the last exception first."""
+    chain = getattr(longrepr, "chain", None)
+    if not chain and hasattr(longrepr, "reprtraceback"):
+        chain = [(longrepr.reprtraceback, getattr(longrepr, "reprcrash", None), None)]
+    for traceback, crash, _ in reversed(chain or []):
+        for entry in reversed(traceback.reprentries):
+            location = getattr(entry, "reprfileloc", None)
+            if location is not None:
+                yield str(location.path), location.lineno, entry
+        if crash is not None:
+            yield str(crash.path), crash.lineno, None
+
+
+def _message(longrepr: Any, text: str) -> str:
+    crash = getattr(longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.message)
+    marked = [line[1:] for line in text.splitlines() if line.startswith("E  ")]
+    if marked:
+        indent = min((len(line) - len(line.lstrip()) for line in marked if line.strip()), default=0)
+        return "\n".join(line[indent:] for line in marked)
+    compared = _DOCTEST.search(text)
+    return (compared[0] if compared else text).strip()
+
+
+def _kind(longrepr: Any, message: str, text: str) -> str:
+    first = message.lstrip().split("\n", 1)[0]
+    entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", None) or [None]
+    location = getattr(entries[-1], "reprfileloc", None)
+    if location is not None and str(location.message).isidentifier():
+        return str(location.message)
+    if first.startswith("assert "):
+        return "AssertionError"
+    if first.startswith("fixture '"):
+        return "FixtureLookupError"
+    typed = _TYPED.match(first)
+    if typed and (getattr(longrepr, "reprcrash", None) is not None or _ERROR_NAME.match(typed[1])):
+        return typed[1].rpartition(".")[2]
+    # A syntax error begins with the file, a doctest ends with the type, an import error says it in its last line.
+    last = _LAST_WORD.search(text) or _TYPED.match(message.rpartition("\n")[2])
+    return last[1] if last and _ERROR_NAME.match(last[1]) else ""
+
+
+def _source(entry: Any) -> str:
+    """The statement that failed, as pytest shows it behind its `>`."""
+    lines = [str(line) for line in getattr(entry, "lines", ())]
+    marked = next((number for number, line in enumerate(lines) if line.startswith(">")), 0)
+    statement = []
+    for line in lines[marked:]:
+        if line.startswith("E  "):
+            break
+        if not _CARETS.match(line):
+            statement.append(" " + line[1:])
+    indent = len(statement[0]) - len(statement[0].lstrip()) if statement else 0
+    return "\n".join(line[indent:] for line in statement)
+
+
+def cut(text: str, limit: int) -> str:
+    """Head and tail of a text that is too long."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 3
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters cut …]\n{text[-tail:]}"
+
+
+class Witness:
+    """The pytest plugin. What passes costs two dictionary entries and one write; the rest may take its time."""
+
+    def __init__(self, lines: Lines, marker: str | None = None) -> None:
+        self.__name__ = "iterctl-witness"  # the name that pytest registers it under
+        self.lines = lines
+        self.marker = marker
+        self.describe = Descriptions()
+        self.ready: dict[str, float] = {}
+        self.called: dict[str, float] = {}
+        self.open: dict[str, _Attempt] = {}
+        self.counts: dict[str, int] = {}
+        self.passed = self.deselected = 0
+        self.collected = False
+
+    # Before the session -----------------------------------------------------------------------------------------
+
+    def pytest_addoption(self, parser: pytest.Parser) -> None:
+        if getattr(parser, "prog", None) == "pytest.main()":  # pytest's usage text names who called it
+            module = os.path.basename(sys.argv[0]) == "__main__.py"
+            parser.prog = "python -m pytest" if module else "pytest"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> None:
+        self.describe.use_root(str(early_config.rootpath))
+        self.lines.tell("root", path=str(early_config.rootpath))
+        known = early_config.known_args_namespace
+        if self.marker is not None and hasattr(known, "numprocesses"):
+            args.insert(args.index("--") if "--" in args else len(args), "-n0")
+            known.numprocesses, known.dist = 0, "no"  # for plugins that look before the arguments are read again
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_cmdline_parse(self) -> Generator[None, Any, None]:
+        outcome = yield
+        if outcome.excinfo is not None:
+            self._tell_early_end(outcome.excinfo[1])
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_cmdline_main(self) -> Generator[None, Any, None]:
+        outcome = yield
+        if outcome.excinfo is not None:
+            error = outcome.excinfo[1]
+            if isinstance(error, pytest.UsageError):
+                self.lines.tell("usage-error", text=_usage(error))
+            else:
+                self.lines.tell("internal-error", **self.describe.exception(error))
+
+    def _tell_early_end(self, error: BaseException) -> None:
+        if isinstance(error, pytest.UsageError):
+            self.lines.tell("usage-error", text=_usage(error))
+            return
+        path = str(getattr(error, "path", None) or "")
+        cause = error
+        if type(error).__name__ == "ConftestImportFailure":
+            cause = getattr(error, "cause", None) or error.excinfo[1]  # type: ignore[attr-defined] # until pytest 8
+        elif type(error).__name__ == "PluginImportFailure":
+            path, cause = str(error), error.__cause__ or error
+        inside = self.describe.place(path, 1).rpartition(":")[0] if path else ""
+        self.lines.tell("collect-error", id=inside or path or "pytest", **self.describe.exception(cause))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        if not any(line.startswith("iterate") for line in config.getini("markers")):
+            config.addinivalue_line("markers", "iterate(task, prompt, max_iterations): the task this test belongs to")
+        option = config.option
+        distributed = getattr(option, "dist", "no") != "no" and not option.collectonly
+        self.lines.tell("session", distributed=distributed)
+
+    # Collection -------------------------------------------------------------------------------------------------
+
+    def pytest_collectstart(self, collector: Any) -> None:
+        if not isinstance(collector, pytest.Class):  # its module is imported already
+            self.lines.tell("collecting", id=collector.nodeid or ".")
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.lines.tell("collect-error", id=report.nodeid, **self.describe.failure(report.longrepr))
+        elif report.skipped:
+            self.lines.tell("collect-skip", id=report.nodeid, message=_reason(report)[0])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        if self.marker is None:
+            return
+        marks: dict[Any, Any] = {}
+        kept: list[pytest.Item] = []
+        others: list[pytest.Item] = []
+        for item in items:
+            mark = _closest(item, marks)
+            (kept if (_declared(mark)["task"] if mark else "") == self.marker else others).append(item)
+        if others:
+            config.hook.pytest_deselected(items=others)
+            items[:] = kept
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        self.deselected += len(items)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._tell_collected([item.nodeid for item in session.items])
+        marks: dict[Any, Any] = {}
+        tasks: dict[str, tuple[dict[str, object], list[str]]] = {}
+        for item in session.items:
+            mark = _closest(item, marks)
+            if mark is not None:
+                declared = _declared(mark)
+                tasks.setdefault(repr(declared), (declared, []))[1].append(item.nodeid)
+        for declared, ids in tasks.values():
+            self.lines.tell("task", ids=ids, **declared)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        if not self.collected:
+            self._tell_collected(list(ids))
+            # With several tests at once, the first without a result is not the one that was running.
+            node.config.pluginmanager.register(Beginnings(self.lines), "iterctl-witness-beginnings")
+
+    def _tell_collected(self, ids: list[str]) -> None:
+        self.collected = True
+        for start in range(0, len(ids), _IDS_PER_LINE):
+            self.lines.tell("collected", ids=ids[start : start + _IDS_PER_LINE])
+        self.lines.tell("collection", count=len(ids), deselected=self.deselected)
+
+    # Tests ------------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        test = report.nodeid
+        if report.outcome == "passed" and test not in self.open:
+            when = report.when
+            if when == "setup":
+                self.ready[test] = report.duration
+                return
+            if when == "call":
+                if not hasattr(report, "wasxfail"):
+                    self.called[test] = self.ready.pop(test, 0.0) + report.duration
+                    return
+            elif test in self.called:
+                seconds = self.called.pop(test) + report.duration
+                self.passed += 1
+                self.lines.write(
+                    f'{{"type":"test","id":{_quoted(test)},"outcome":"passed","duration":{seconds:.6f}}}\n'
+                )
+                return
+        self._note(test, report)
+
+    def _note(self, test: str, report: Any) -> None:
+        attempt = self.open.get(test)
+        if attempt is None:
+            attempt = self.open[test] = _Attempt()
+            if test in self.called:
+                attempt.outcome = "passed"
+            attempt.seconds = self.called.pop(test, 0.0) + self.ready.pop(test, 0.0)
+        if report.outcome not in {"passed", "failed", "skipped"}:  # "rerun": another attempt will follow
+            attempt.reruns += not attempt.retrying
+            attempt.clear()
+            attempt.retrying = True
+            return
+        if report.when == "setup":
+            attempt.retrying = False
+        if attempt.retrying:
+            return
+        self._add(attempt, report)
+        if report.when not in {"setup", "call"}:
+            del self.open[test]
+            self._tell_test(test, attempt)
+
+    def _add(self, attempt: _Attempt, report: Any) -> None:
+        attempt.seconds += getattr(report, "duration", 0.0)
+        subtest = hasattr(getattr(report, "context", None), "msg")
+        if report.failed:
+            if attempt.failures and str(report.longrepr).startswith("contains ") and not subtest:
+                return  # pytest's own summary of the subtests that are already known
+            if len(attempt.failures) >= _FAILURES_PER_TEST:
+                return
+            failure = self.describe.failure(report.longrepr)
+            failure["phase"] = report.when if report.when in {"setup", "teardown"} else "call"
+            failure["where"] = failure.get("where") or _defined(report)
+            failure["output"] = self.describe.output(report)
+            if subtest:
+                failure["context"] = cut(_context(report.context), _OUTPUT)
+            attempt.failures.append(failure)
+        elif subtest:
+            return
+        elif hasattr(report, "wasxfail"):
+            attempt.outcome = "xfailed" if report.skipped else "xpassed"
+            attempt.message = str(report.wasxfail)
+        elif report.skipped:
+            attempt.outcome = "skipped"
+            attempt.message, path, line = _reason(report)
+            attempt.where = self.describe.place(path, line)
+        elif report.when == "call":
+            attempt.outcome = "passed"
+
+    def _tell_test(self, test: str, attempt: _Attempt) -> None:
+        outcome = attempt.verdict()
+        self.counts[outcome] = self.counts.get(outcome, 0) + 1
+        fields: dict[str, object] = {"id": test, "outcome": outcome, "duration": round(attempt.seconds, 6)}
+        for name in ("reruns", "message", "where", "failures"):
+            if getattr(attempt, name):
+                fields[name] = getattr(attempt, name)
+        self.lines.tell("test", **fields)
+
+    # The end ----------------------------------------------------------------------------------------------------
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        self.lines.tell("interrupt", kind=excinfo.typename, text=cut(str(excinfo.value), _MESSAGE))
+
+    def pytest_internalerror(self, excrepr: Any, excinfo: Any) -> None:
+        del excinfo  # its text would be without the frames
+        self.lines.tell("internal-error", **self.describe.failure(excrepr))
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, Any, None]:
+        outcome = yield
+        for test, attempt in list(self.open.items()):  # a teardown that was interrupted
+            if attempt.failures:
+                self._tell_test(test, attempt)
+        if outcome.excinfo is not None:
+            return  # it comes by again in pytest_cmdline_main
+        option = session.config.option
+        report = os.path.expanduser(os.path.expandvars(getattr(option, "xmlpath", None) or ""))
+        self.lines.tell(
+            "finish",
+            status=int(session.exitstatus),
+            counts={**self.counts, "passed": self.passed + self.counts.get("passed", 0)},
+            stop=str(session.shouldfail or session.shouldstop or ""),
+            junitxml=os.path.join(self.describe.start, report) if report else None,
+            seed=getattr(option, "randomly_seed", None),
+        )
+
+
+class Beginnings:
+    """Says which tests were begun, for runs with several at once."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.lines.write(f'{{"type":"begin","id":{_quoted(nodeid)}}}\n')
+
+
+def _closest(node: Any, known: dict[Any, Any]) -> Any:
+    """The closest `iterate` marker, with the answer of every class and module remembered."""
+    for mark in node.own_markers:
+        if mark.name == "iterate":
+            return mark
+    parent = node.parent
+    if parent is None:
+        return None
+    if parent not in known:
+        known[parent] = _closest(parent, known)
+    return known[parent]
+
+
+def _declared(mark: Any) -> dict[str, object]:
+    given = {**dict(zip(("task", "prompt", "max_iterations"), mark.args)), **mark.kwargs}  # noqa: B905 - Python 3.9
+    most = given.get("max_iterations")
+    return {
+        "task": str(given.get("task") or ""),
+        "prompt": str(given.get("prompt") or ""),
+        "max_iterations": most if most is None or type(most) is int else repr(most),
+    }
+
+
+def _reason(report: Any) -> tuple[str, str, int]:
+    if isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        return cut(str(reason).removeprefix("Skipped: "), _OUTPUT), str(path), line
+    return cut(str(report.longrepr or ""), _OUTPUT), "", 0
+
+
+def _usage(error: BaseException) -> str:
+    return cut("\n".join(str(part).strip() for part in error.args), _MESSAGE)
+
+
+def _defined(report: Any) -> str:
+    """Where the test begins, for failures that have no place of their own."""
+    path, line, _ = report.location
+    return f"{path}:{line + 1}" if line is not None else ""
+
+
+def _context(context: Any) -> str:
+    values = ", ".join(f"{name}={value}" for name, value in dict(context.kwargs or {}).items())
+    return " ".join(
+        part for part in (f"[{context.msg}]" if context.msg else "", f"({values})" if values else "") if part
+    )
+
+
+def _dress(*, script: bool) -> None:
+    """Make `__main__` and sys.argv what they are for pytest itself; multiprocessing hands them to its children."""
+    dressed = types.ModuleType("__main__")
+    if script:
+        path = os.path.join(os.path.dirname(sys.executable), "pytest")
+        dressed.__file__ = path if os.path.exists(path) else os.path.abspath(__file__)
+    else:
+        dressed.__spec__ = find_spec("pytest.__main__")
+        dressed.__package__ = "pytest"
+        path = dressed.__file__ = str(dressed.__spec__ and dressed.__spec__.origin)
+    sys.argv[0] = path
+    sys.modules["__main__"] = dressed
+
+
+def main(settings: dict[str, str]) -> int:
+    try:
+        descriptor = int(settings["FD"])
+        os.fstat(descriptor)
+    except (KeyError, ValueError, OSError):
+        sys.stderr.write("error: witness.py is started by iterctl, which names an open file in ITERCTL_WITNESS_FD\n")
+        return 4
+    lines = Lines(descriptor)
+    _dress(script=settings.get("MODE") == "script")
+    args = sys.argv[1:]
+    python = ".".join(map(str, sys.version_info[:3]))
+    lines.tell("start", pid=os.getpid(), pytest=pytest.__version__, python=python, args=args)
+    code = 1
+    try:
+        code = int(pytest.main(args, plugins=[Witness(lines, settings.get("MARKER"))]))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # As pytest does: what is left of the output must not raise again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    lines.tell("exit", code=code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(_settings))
