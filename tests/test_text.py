@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_iterctl import redaction
 from pytest_iterctl import text as text_module
+from pytest_iterctl.redaction import Redactor, redact
 from pytest_iterctl.text import (
-    Redactor,
     code_span,
     cut_middle,
     fence,
@@ -21,7 +22,6 @@ from pytest_iterctl.text import (
     human_bytes,
     markdown_text,
     one_line,
-    redact,
     strip_escapes,
     workflow_safe,
 )
@@ -607,7 +607,7 @@ def test_known_values_are_gone_for_good(values: frozenset[str], raw: str) -> Non
     shown = redactor(raw)
     assert redact(shown) == shown
     for value in values:
-        if len(value) >= 6 and value not in text_module._MARKS and not value.isalpha():
+        if len(value) >= 6 and value not in redaction._MARKS and not value.isalpha():
             assert value not in redactor(f"{value} {raw}").replace("[redacted]", "")
 
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
 from pytest_iterctl.control.check import CheckDocument, IterationCheck, decide_check, decision_document
@@ -22,10 +21,11 @@ from pytest_iterctl.feedback.plain_text import suite_from_text
 from pytest_iterctl.plan.problems import Finding, did_you_mean
 from pytest_iterctl.plan.translate import findings
 from pytest_iterctl.plan.yaml_reader import read_yaml
+from pytest_iterctl.redaction import Redactor
+from pytest_iterctl.show.formats import render_json, render_yaml
 from pytest_iterctl.store.checks import Checks
 from pytest_iterctl.store.database import Database
 from pytest_iterctl.store.place import Place
-from pytest_iterctl.text import Redactor
 
 __all__ = ["check", "feedback"]
 
@@ -105,25 +105,7 @@ def _input(file: str) -> tuple[bytes, str]:
 
 
 def _print(document: dict[str, object], form: str) -> None:
-    if form == "json":
-        print(json.dumps(document, indent=1))
-    else:
-        sys.stdout.write(_yaml(document))
-
-
-class _Dumper(yaml.SafeDumper):
-    """Multi-line text as a block, where YAML can carry it so."""
-
-
-def _block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _block)
-
-
-def _yaml(document: dict[str, object]) -> str:
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    sys.stdout.write(render_json(document) if form == "json" else render_yaml(document))
 
 
 def feedback(reports: tuple[str, ...], *, form: str, limit: int) -> int:

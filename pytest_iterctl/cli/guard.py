@@ -9,7 +9,8 @@ import traceback
 from collections.abc import Callable
 
 from pytest_iterctl.errors import ExitCode, IterctlError
-from pytest_iterctl.text import redact, strip_escapes
+from pytest_iterctl.redaction import redact
+from pytest_iterctl.text import strip_escapes
 
 __all__ = ["complain", "guarded"]
 

@@ -12,7 +12,7 @@ from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.documents import run_document, status_document
-from pytest_iterctl.show.report import render_json, render_yaml
+from pytest_iterctl.show.formats import render_json, render_yaml
 from pytest_iterctl.show.report_markdown import render
 from pytest_iterctl.show.style import style_of
 from pytest_iterctl.show.summary import print_summary

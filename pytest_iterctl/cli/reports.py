@@ -11,7 +11,8 @@ from pytest_iterctl.control.state import Entry, RunState, TaskState
 from pytest_iterctl.errors import IterctlError
 from pytest_iterctl.loop.testing import command_line_of
 from pytest_iterctl.loop.workspace import Workspace
-from pytest_iterctl.show.report import render_json, render_yaml, report_document
+from pytest_iterctl.show.formats import render_json, render_yaml
+from pytest_iterctl.show.report import report_document
 from pytest_iterctl.show.report_markdown import render
 
 __all__ = ["ReportWriter"]

@@ -11,7 +11,7 @@ from pytest_iterctl.feedback.witness_log import DeclaredTask, WitnessLog
 from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.stages import Stages
 from pytest_iterctl.plan.frozen import FrozenTask
-from pytest_iterctl.text import redact
+from pytest_iterctl.redaction import redact
 
 __all__ = ["declare_tasks", "tasks_of_markers"]
 

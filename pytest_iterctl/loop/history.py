@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from pytest_iterctl.control.events import DURABLE, EVENT, Event
 from pytest_iterctl.control.state import Entry, RunState, apply, fold
 from pytest_iterctl.errors import StoreError
+from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.journal import Journal, Record
-from pytest_iterctl.text import Redactor
 
 __all__ = ["History", "Watcher", "entries_of", "now"]
 

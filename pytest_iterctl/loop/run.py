@@ -19,8 +19,8 @@ from pytest_iterctl.loop.history import History, Watcher, now
 from pytest_iterctl.loop.workspace import Workspace, new_run_id
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent
 from pytest_iterctl.plan.model import Limits
+from pytest_iterctl.redaction import redact
 from pytest_iterctl.store.lock import WorkTreeLock
-from pytest_iterctl.text import redact
 from pytest_iterctl.work.leftovers import end_leftovers
 
 __all__ = ["Answer", "Audience", "answer_run", "refuse_unsupported_system", "resume_run", "start_run"]

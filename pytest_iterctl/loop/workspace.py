@@ -10,11 +10,11 @@ from pathlib import Path
 from pytest_iterctl.control.state import RunState, fold
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.history import entries_of
+from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
 from pytest_iterctl.store.journal import Journal
 from pytest_iterctl.store.memory import Memory
 from pytest_iterctl.store.place import Place
-from pytest_iterctl.text import Redactor
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.snapshots import Snapshots
 

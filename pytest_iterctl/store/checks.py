@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
-from pytest_iterctl.text import Redactor
 
 __all__ = ["Checks"]
 

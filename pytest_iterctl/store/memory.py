@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
+from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
-from pytest_iterctl.text import Redactor
 
 __all__ = ["Memory", "Note"]
 

@@ -23,6 +23,7 @@ from typing import Literal
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.work import supervisor
 from pytest_iterctl.work.leftovers import Identity, end_tagged, identify
+from pytest_iterctl.work.output import Bounded, Capture
 
 __all__ = ["Capture", "Command", "EndedBy", "Finished", "run"]
 
@@ -48,24 +49,6 @@ class Command:
     stdin: bytes = b""
     timeout: float | None = None
     pass_fds: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What a stream said: its beginning, its end, and how much is missing in between."""
-
-    head: bytes = b""
-    tail: bytes = b""
-    omitted: int = 0
-    total: int = 0
-
-    @property
-    def text(self) -> str:
-        if not self.omitted:
-            return (self.head + self.tail).decode("utf-8", "replace")
-        head, tail = (part.decode("utf-8", "replace") for part in (self.head, self.tail))
-        separator = "" if head.endswith("\n") or not head else "\n"
-        return f"{head}{separator}[… {self.omitted} bytes omitted …]\n{tail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,32 +135,6 @@ class _Descriptors(set[int]):
                 os.close(fd)
 
 
-class _Bounded:
-    """Keeps the first and the last bytes of a stream of any length."""
-
-    def __init__(self, keep: int) -> None:
-        self.keep = keep
-        self.head = bytearray()
-        self.tail = bytearray()
-        self.total = 0
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        room = self.keep - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:]
-        if len(self.tail) > 2 * self.keep + CHUNK:
-            self._trim()
-
-    def _trim(self) -> None:
-        del self.tail[: max(0, len(self.tail) - self.keep)]
-
-    def capture(self) -> Capture:
-        self._trim()
-        omitted = self.total - len(self.head) - len(self.tail)
-        return Capture(bytes(self.head), bytes(self.tail), omitted, self.total)
-
-
 class _Call:
     """One command on its way: its supervisor, and our ends of the pipes."""
 
@@ -187,7 +144,7 @@ class _Call:
         self.tag = secrets.token_hex(16)
         self.descriptors = _Descriptors()
         self.selector = selectors.DefaultSelector()
-        self.captures = {"stdout": _Bounded(keep), "stderr": _Bounded(keep)}
+        self.captures = {"stdout": Bounded(keep), "stderr": Bounded(keep)}
         self.readers: dict[int, str] = {}
         self.input = memoryview(command.stdin)
         self.result = bytearray()

@@ -44,7 +44,8 @@ from pytest_iterctl.control.state import Entry, RunState, apply
 from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.model import Agent, Limits
-from pytest_iterctl.show.report import render_json, render_yaml, report_document
+from pytest_iterctl.show.formats import render_json, render_yaml
+from pytest_iterctl.show.report import report_document
 from pytest_iterctl.show.report_markdown import render
 
 HALF_EVEN = "tests/test_round.py::test_half_even"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from pytest_iterctl.errors import LockedError, StoreError, UsageError
+from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.checks import Checks
 from pytest_iterctl.store.database import Database
 from pytest_iterctl.store.journal import Journal, Record
 from pytest_iterctl.store.lock import WorkTreeLock, holder
 from pytest_iterctl.store.memory import Memory
 from pytest_iterctl.store.place import Place, state_home
-from pytest_iterctl.text import Redactor
 
 KEY = "ghp_" + "a1B2" * 10
 

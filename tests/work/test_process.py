@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from pytest_iterctl.work import process as process_module
 from pytest_iterctl.work import supervisor
+from pytest_iterctl.work.output import Bounded
 from pytest_iterctl.work.process import Capture, Command, Finished, run
 
 LONG = 60.0  # nothing here takes that long; what does, hangs
@@ -360,7 +361,7 @@ def test_long_output_keeps_its_beginning_and_its_end() -> None:
 
 @given(st.binary(max_size=200), st.integers(0, 60), st.integers(1, 40))
 def test_a_capture_is_exact_about_what_it_kept(data: bytes, keep: int, step: int) -> None:
-    bounded = process_module._Bounded(keep)
+    bounded = Bounded(keep)
     for start in range(0, len(data), step):
         bounded.add(data[start : start + step])
     capture = bounded.capture()
