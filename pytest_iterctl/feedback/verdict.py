@@ -25,8 +25,9 @@ _USAGE, _NO_TESTS, _INTERRUPTED, _INTERNAL = 4, 5, 2, 3
 class JUnitCheck:
     """What the user's own --junitxml file of the same run says."""
 
-    tests: int
-    failed: int
+    tests: int = 0
+    failed: int = 0
+    problem: str = ""  # why it can't be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,8 @@ def _contradictions(run: _Run) -> _Ruling | None:
         said = f"{log.lost} results are lost, {log.unreadable} lines of the witness can't be read"
     elif run.junit is not None and run.junit.failed:
         said = f"the report disagrees: it has {run.junit.failed} failed tests, the run has none"
+    elif run.junit is not None and run.junit.problem:
+        said = f"the report that was asked for can't be read: {run.junit.problem}"
     return _session(Outcome.INCOMPLETE, said, run) if said else None
 
 

@@ -89,8 +89,8 @@ class Bench:
             return None
         try:
             report = read_reports([self.directory / log.junitxml])
-        except ReportError:
-            return None
+        except ReportError as error:
+            return JUnitCheck(problem=error.message)
         return JUnitCheck(tests=report.counts.tests, failed=report.counts.failed + report.counts.errors)
 
     def _command(self, task: FrozenTask, allowance: Allowance, tick: Tick) -> Tested:

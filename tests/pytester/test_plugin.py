@@ -249,3 +249,15 @@ def test_resume_without_a_name_takes_the_latest_run(project: Project) -> None:
 )
 def test_our_own_options_are_taken_out_of_the_childs_arguments(given: list[str], expected: tuple[str, ...]) -> None:
     assert child_arguments(given) == expected
+
+
+def test_a_junit_file_that_was_asked_for_and_is_not_there_keeps_the_run_from_being_green(project: Project) -> None:
+    project.write("calc.py", FIXED)
+    project.write(
+        "conftest.py",
+        "import atexit, pathlib, pytest\n"
+        "@pytest.hookimpl(trylast=True)\ndef pytest_unconfigure(config):\n    pathlib.Path('r.xml').unlink()\n",
+    )
+    ran = project.iterate("--junitxml=r.xml", "--iterate-max=1", "--iterate-format=json")
+    assert ran.code == 10, ran.err
+    assert ran.json["tasks"][0]["baseline"]["outcome"] == "incomplete"
