@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from pytest_iterctl.control.decision import Decision
 from pytest_iterctl.control.evidence import Change, ReviewEvidence, SuiteEvidence, TurnEvidence
@@ -234,7 +234,11 @@ Event = (
     | RunFinished
 )
 
-EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+EVENT: TypeAdapter[Event] = TypeAdapter(
+    Annotated[Event, Field(discriminator="kind")],
+    # The values' own configuration does not reach an adapter, which would write null for infinity.
+    config=ConfigDict(ser_json_inf_nan="constants"),
+)
 
 #: Claims and verdicts: these must survive a power cut, so they are written with full synchronisation.
 DURABLE = frozenset(
