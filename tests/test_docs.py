@@ -98,8 +98,9 @@ def recorded() -> Recorder:
 
 def settings() -> str:
     """The table of settings, with an ini twin only where the plugin has one."""
-    inis = recorded().inis
-    return re.sub(r"`(iterate_\w+)`", lambda found: found[0] if found[1] in inis else "–", settings_reference())
+    table = settings_reference()
+    assert set(re.findall(r"`(iterate_\w+)`", table)) <= set(recorded().inis)
+    return table
 
 
 def options() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_iterctl.agents.command import call_command
 from pytest_iterctl.agents.hook import call_hook
 from pytest_iterctl.agents.person import call_person
@@ -9,6 +11,7 @@ from pytest_iterctl.agents.turn import Caller, Reply, Tick, Turn
 from pytest_iterctl.control.evidence import ReviewEvidence, TurnOutcome
 from pytest_iterctl.feedback.reviews import read_review
 from pytest_iterctl.plan.model import Agent
+from pytest_iterctl.text import one_line
 
 __all__ = ["call_agent", "call_reviewer", "caller_of"]
 
@@ -29,6 +32,7 @@ def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
     evidence = reply.evidence
     failed = evidence.outcome is not TurnOutcome.DONE
     review = read_review(turn.agent.name, reply.stdout, evidence.exit_code, evidence.error if failed else "")
-    if failed and review.status != "failed":
-        review = review.model_copy(update={"status": "failed", "feedback": evidence.error})
+    if review.status == "failed" and not failed:
+        evidence = evidence.model_copy(update={"outcome": TurnOutcome.FAILED, "error": one_line(review.feedback, 300)})
+        return review, replace(reply, evidence=evidence)
     return review, reply

@@ -12,9 +12,6 @@ from pytest_iterctl.work.process import Command, run
 
 __all__ = ["call_command", "private_file"]
 
-#: A reviewer's exit code 1 is an answer ("rejected"), not a failure.
-_REVIEW_ANSWERS = frozenset({0, 1})
-
 
 def call_command(turn: Turn, tick: Tick) -> Reply:
     spec = turn.agent.spec
@@ -30,8 +27,8 @@ def call_command(turn: Turn, tick: Tick) -> Reply:
         timeout=turn.seconds,
     )
     finished = run(command, tick=tick)
-    answers = _REVIEW_ANSWERS if turn.stage == "review" else frozenset({0})
-    return Reply(evidence_of(turn, finished, accepted=answers), finished.stdout.text, finished.stderr.text)
+    evidence = evidence_of(turn, finished, any_exit_code=turn.stage == "review")
+    return Reply(evidence, finished.stdout.text, finished.stderr.text)
 
 
 def private_file(directory: Path, name: str, text: str) -> Path:

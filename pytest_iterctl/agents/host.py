@@ -18,6 +18,8 @@ from pytest_iterctl import hookspecs
 
 __all__ = ["main"]
 
+_REVIEWS = ("approve", "reject", "pending")
+
 
 class _Host:
     """A pytest plugin that takes over once the conftest files are loaded."""
@@ -65,12 +67,13 @@ def _call(manager: pluggy.PluginManager, request: dict[str, object]) -> dict[str
 
 def _document(name: str, agent: str, answer: object) -> dict[str, object]:
     if answer is None:
-        return {"error": f"no implementation of {name} took agent {agent!r}", "status": "failed"}
-    if isinstance(answer, dict):
-        return {str(key): value for key, value in answer.items()}
-    if isinstance(answer, str):
-        return {"status": answer}
-    return {}
+        return {"error": f"no implementation of {name} took agent {agent!r}"}
+    if name == "iterctl_generate":
+        return {str(key): value for key, value in answer.items()} if isinstance(answer, dict) else {}
+    review = answer if isinstance(answer, dict) else {"status": answer}
+    if review.get("status") not in _REVIEWS:
+        return {"error": f"{name} answered {review.get('status')!r}, which is none of {', '.join(_REVIEWS)}"}
+    return {str(key): value for key, value in review.items()}
 
 
 def main() -> int:

@@ -92,7 +92,11 @@ class Spoken:
         if document is None:
             return cls()
         cost, tokens, calls = (_number(document.get(key)) for key in ("cost_usd", "tokens", "calls"))
+        if cost is None:  # what Claude Code calls it
+            cost = _number(document.get("total_cost_usd"))
         session, error = document.get("session_id"), document.get("error")
+        if document.get("is_error") is True:
+            error = error or document.get("result") or "it reported an error"
         return cls(
             cost_usd=cost,
             tokens=int(tokens) if tokens is not None else None,
@@ -108,8 +112,11 @@ def _number(value: object) -> float | None:
     return float(value) if 0 <= value < _LARGEST else None
 
 
-def evidence_of(turn: Turn, finished: Finished, *, accepted: frozenset[int] = frozenset({0})) -> TurnEvidence:
-    """Judge a process that spoke for an agent: by how it ended, what it reported, and only then by its exit code."""
+def evidence_of(turn: Turn, finished: Finished, *, any_exit_code: bool = False) -> TurnEvidence:
+    """Judge a process that spoke for an agent: by how it ended, what it reported, and only then by its exit code.
+
+    A reviewer's exit code is part of its answer, so that is left to whoever reads the answer.
+    """
     document = find_document(finished.stdout.text, _is_report)
     spoken = Spoken.of(document)
     outcome, reason, limit = TurnOutcome.DONE, "", ""
@@ -125,7 +132,7 @@ def evidence_of(turn: Turn, finished: Finished, *, accepted: frozenset[int] = fr
         reason = "stopped" if stopped else "its supervisor was killed"
     elif spoken.error:
         outcome, reason = TurnOutcome.FAILED, spoken.error
-    elif finished.exit_code not in accepted:
+    elif finished.exit_code != 0 and not any_exit_code:
         outcome, reason = TurnOutcome.FAILED, _exit_reason(finished)
     return TurnEvidence(
         agent=turn.agent.name,
@@ -142,7 +149,7 @@ def evidence_of(turn: Turn, finished: Finished, *, accepted: frozenset[int] = fr
 
 
 def _is_report(document: dict[str, object]) -> bool:
-    return bool(document.keys() & {"cost_usd", "tokens", "session_id", "error", "calls"})
+    return bool(document.keys() & {"cost_usd", "total_cost_usd", "tokens", "session_id", "error", "is_error", "calls"})
 
 
 def _exit_reason(finished: Finished) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pytest_iterctl.control.events import Decided, RunFinished, Settled
 from pytest_iterctl.control.state import Entry, RunState, TaskState
-from pytest_iterctl.errors import IterctlError
 from pytest_iterctl.loop.testing import command_line_of
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.formats import render_json, render_yaml
@@ -75,5 +74,5 @@ class ReportWriter:
                 partial = path.with_name(path.name + ".partial")
                 partial.write_text(text, encoding="utf-8", errors="backslashreplace")
                 partial.replace(path)
-        except (OSError, IterctlError) as error:
+        except Exception as error:  # noqa: BLE001 - a report is a side file: whatever is wrong with it, the run goes on
             print(f"warning: the report of {task.id} can't be written: {error}", file=sys.stderr)

@@ -15,7 +15,7 @@ from pytest_iterctl.cli.planning import Wishes, frozen_plan, print_dry_run, prom
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.run import refuse_unsupported_system, resume_run, start_run
 from pytest_iterctl.loop.workspace import Workspace
-from pytest_iterctl.plan.environment_settings import settings_from_strings
+from pytest_iterctl.plan.environment_settings import INI_TWINS, settings_from_strings
 from pytest_iterctl.plan.model import SettingsPatch
 
 __all__ = ["child_arguments", "take_over"]
@@ -23,15 +23,6 @@ __all__ = ["child_arguments", "take_over"]
 _FLAGS = {"--iterate", "--iterate-dry-run"}
 #: These take a value only as --option=VALUE, so that a path behind them is still a path.
 _OPTIONAL = {"--iterate-resume", "--iterate-commit"}
-_TWINS = {
-    "agent": "iterate_agent",
-    "max_iterations": "iterate_max",
-    "safety": "iterate_safety",
-    "timeout": "iterate_timeout",
-    "checkpoint_interval": "iterate_checkpoint_interval",
-    "on_escalate": "iterate_on_escalate",
-    "review": "iterate_reviewer",
-}
 
 
 def take_over(config: pytest.Config) -> int:
@@ -68,8 +59,8 @@ def _wishes(config: pytest.Config, arguments: Sequence[str], directory: Path) ->
     plan_file = option.iterate_plan or config.getini("iterate_plan")
     prompt = option.iterate_prompt or config.getini("iterate_prompt") or ""
     return Wishes(
-        command_line=_settings({name: getattr(option, twin) for name, twin in _TWINS.items()}, "option"),
-        ini=_settings({name: _ini(config, twin) for name, twin in _TWINS.items()}, "ini"),
+        command_line=_settings({name: getattr(option, twin) for name, twin in INI_TWINS.items()}, "option"),
+        ini=_settings({name: _ini(config, twin) for name, twin in INI_TWINS.items()}, "ini"),
         plan_file=directory / plan_file if plan_file else None,
         task=option.iterate_task,
         own_tests=child_arguments(arguments),
@@ -80,14 +71,14 @@ def _wishes(config: pytest.Config, arguments: Sequence[str], directory: Path) ->
 
 def _ini(config: pytest.Config, name: str) -> str | list[str] | None:
     value = config.getini(name)
-    if not value:
+    if value is None or value in ("", []):
         return None
     return [str(each) for each in value] if isinstance(value, list) else str(value)
 
 
 def _settings(values: dict[str, str | list[str] | None], origin: str) -> SettingsPatch:
     def where(name: str) -> str:
-        twin = _TWINS[name]
+        twin = INI_TWINS[name]
         return "--" + twin.replace("_", "-") if origin == "option" else f"{twin} in pytest's configuration"
 
     return settings_from_strings(values, where)

@@ -111,6 +111,8 @@ def init(*, force: bool) -> int:
     root = Repository.discover(Path.cwd()).root
     path = root / "iterctl.yaml"
     present = find_plan(root)
+    if present is not None and present != path:
+        raise UsageError(f"there is a plan already: {present}", hint="a second one would leave open which holds")
     if present is not None and not force:
         raise UsageError(f"there is a plan already: {present}", hint="write over it with --force")
     path.write_text(_plan_text(root), encoding="utf-8")

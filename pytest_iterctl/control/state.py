@@ -88,6 +88,10 @@ class Attempt:
         return by_turn or (self.suite.limit if self.suite is not None else "")
 
     @property
+    def failed_reviews(self) -> int:
+        return len(self.review_turns) - len(self.reviews)
+
+    @property
     def all_turns(self) -> tuple[TurnEvidence, ...]:
         return self.turns + self.review_turns
 
@@ -541,6 +545,6 @@ def _reopened(task: TaskState, clock: float) -> tuple[tuple[Attempt, ...], str]:
         began=clock - last.seconds,
         ended=clock,
         undone=last.failed_turns,
-        waited=last.failed_turns,
+        waited=last.failed_turns + last.failed_reviews,
     )
     return (*earlier, open_again), reopen_at

@@ -205,10 +205,15 @@ def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         return Decide(task.id, attempt.iteration)
     if task.agent_failures and attempt.waited < attempt.failed_turns:
         why = attempt.turns[-1].error or str(attempt.turns[-1].outcome)
-        pause = backoff(task.settings, task.agent_failures)
-        left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=True)
-        return Wait(task.id, attempt.iteration, left.seconds, why)
+        return _wait(state, task, attempt, task.agent_failures, why)
     return CallAgent(task.id, attempt.iteration, task.task.agent)
+
+
+def _wait(state: RunState, task: TaskState, attempt: Attempt, failures: int, why: str) -> Wait:
+    """The pause before the next call, no longer than the time that is left."""
+    pause = backoff(task.settings, failures)
+    left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=attempt.iteration > 0)
+    return Wait(task.id, attempt.iteration, left.seconds, why)
 
 
 def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
@@ -222,6 +227,9 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     if review_is_due(task, attempt):
         over = exhausted(limits_of(state), spent(state, attempt), new_iteration=False)
         if over is None and task.reviewer_failures < task.settings.max_agent_failures:
+            if task.reviewer_failures and attempt.waited < attempt.failed_turns + attempt.failed_reviews:
+                why = attempt.review_turns[-1].error or "the reviewer failed"
+                return _wait(state, task, attempt, task.reviewer_failures, why)
             return CallReviewer(task.id, iteration, task.task.reviewers[len(attempt.reviews)])
         return Decide(task.id, iteration)
     if attempt.reviews and not attempt.snapshot("review"):

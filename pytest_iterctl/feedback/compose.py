@@ -63,6 +63,8 @@ def _suite_summary(suite: SuiteEvidence) -> str:
         return one_line(f"Tests did not run to a verdict ({suite.outcome}): {suite.reason}", 240)
     first = suite.failures[0] if suite.failures else None
     told = one_line(first.message or first.kind, 120) if first is not None else suite.reason
+    if not suite.failing:
+        return f"Test failed: {told}"
     if len(suite.failing) == 1:
         return f"Test failed: {suite.failing[0]}: {told}"
     return f"{counted(len(suite.failing), 'test')} failed, {suite.counts.passed} passed; first: {told}"

@@ -38,7 +38,7 @@ def suite_from_text(output: str, *, passed: bool) -> SuiteEvidence:
         outcome=Outcome.FAILED,
         reason=cut_middle(distinct[0].message, 300),
         failures=tuple(distinct[:_MOST_FAILURES]),
-        failing=(distinct[0].test or distinct[0].message,),
+        failing=tuple(failure.test for failure in distinct if failure.test),
     )
 
 

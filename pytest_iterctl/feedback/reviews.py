@@ -16,7 +16,8 @@ _FEEDBACK_BYTES = 8192
 _ENTRIES = 200
 _ENTRY = 2000
 _REASON = 300
-_WORDS = frozenset({"approve", "reject", "pending"})
+_WORDS = ("approve", "reject", "pending")
+_OTHER_KEYS = frozenset({"feedback", "findings", "gaps"})
 
 
 def read_review(reviewer: str, stdout: str, exit_code: int | None, failed_reason: str = "") -> ReviewEvidence:
@@ -32,6 +33,10 @@ def read_review(reviewer: str, stdout: str, exit_code: int | None, failed_reason
             findings=_entries(document.get("findings")),
             gaps=_entries(document.get("gaps")),
         )
+    meant = find_document(stdout, lambda found: "status" in found and bool(found.keys() & _OTHER_KEYS))
+    if meant is not None:
+        # Somebody tried to say something; taking it for silence would make an approval of `status: rejected`.
+        return _failed(reviewer, f"its status {_text(meant['status'])!r} is none of {', '.join(_WORDS)}", stdout)
     if exit_code == 0:
         return ReviewEvidence(reviewer=reviewer, status="approve", feedback=_feedback(stdout))
     if exit_code == 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from pytest_iterctl.control.decision import decide
 from pytest_iterctl.control.events import (
@@ -137,6 +138,11 @@ class Driver:
     def _snapshot(self, step: TakeSnapshot) -> None:
         task = self.state.task(step.task)
         snapshot = self._take(step.task, f"{step.iteration}-{step.stage}", f"{step.task} {step.iteration} {step.stage}")
+        if step.stage == "review" and snapshot.tree != task.latest_tree:
+            # What is accepted is what was tested, so a reviewer that edits files has them put back.
+            self.restore(task.latest, snapshot)
+            self.history.record(Warned(text=f"a reviewer of {step.task} changed files; kept as {snapshot.commit[:12]}"))
+            snapshot = replace(snapshot, commit=task.latest, tree=task.latest_tree)
         self.history.record(
             SnapshotTaken(
                 task=step.task,

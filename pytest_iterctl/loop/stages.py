@@ -64,7 +64,8 @@ class Stages:
         turn = self._turn(task, attempt, step.agent, "generate", prompt=prompt, feedback=feedback)
         self._claim(task, step.iteration, "generate", step.agent.name)
         reply = call_agent(turn, self.tick)
-        key = self._keep(task, step.iteration, "generate", step.agent.name, reply.stdout + reply.stderr)
+        said, call = reply.stdout + reply.stderr, len(attempt.turns) + 1
+        key = self._keep(task, step.iteration, "generate", step.agent.name, said, call=call)
         evidence = reply.evidence.model_copy(update={"output_key": key})
         self.history.record(TurnFinished(task=task.id, iteration=step.iteration, turn=evidence))
 
@@ -93,7 +94,8 @@ class Stages:
         turn = self._turn(task, attempt, step.reviewer, "review", prompt=prompt, diff=text)
         self._claim(task, step.iteration, "review", step.reviewer.name)
         review, reply = call_reviewer(turn, self.tick)
-        key = self._keep(task, step.iteration, "review", step.reviewer.name, reply.stdout + reply.stderr)
+        said, call = reply.stdout + reply.stderr, len(attempt.review_turns) + 1
+        key = self._keep(task, step.iteration, "review", step.reviewer.name, said, call=call)
         evidence = reply.evidence.model_copy(update={"output_key": key})
         self.history.record(ReviewFinished(task=task.id, iteration=step.iteration, review=review, turn=evidence))
 
@@ -111,14 +113,15 @@ class Stages:
             StageStarted(task=task.id, iteration=iteration, stage=stage, agent=agent, before=task.latest)  # type: ignore[arg-type]  # one of the three
         )
 
-    def _keep(self, task: TaskState, iteration: int, stage: str, agent: str, text: str) -> str:
-        """The whole output in memory: the newest under its stage's key, every iteration's under its own."""
+    def _keep(self, task: TaskState, iteration: int, stage: str, agent: str, text: str, *, call: int = 1) -> str:
+        """The whole output in memory: the newest under its stage's key, each iteration's and each call's for good."""
         number = _NUMBERS[stage]
         prefix = f"{task.id}/" if len(self.state.tasks) > 1 else ""
         key = f"{prefix}stage-{number}-output"
-        for each in (key, f"{key}@{iteration}"):
+        own = f"{key}@{iteration}" if call == 1 else f"{key}@{iteration}#{call}"
+        for each in (key, own):
             self.memory.put(each, text, stored_at=now(), agent_id=agent, stage_num=number)
-        return f"{key}@{iteration}"
+        return own
 
     def _allowance(self, attempt: Attempt, timeout: float) -> Allowance:
         return allowance(limits_of(self.state), spent(self.state, attempt), timeout, in_iteration=attempt.iteration > 0)

@@ -14,19 +14,23 @@ from pytest_iterctl.plan.model import SettingsPatch
 from pytest_iterctl.plan.problems import did_you_mean, quoted
 from pytest_iterctl.plan.translate import complaint
 
-__all__ = ["environment_variable", "ini_option", "settings_from_environment", "settings_from_strings"]
+__all__ = ["INI_TWINS", "environment_variable", "settings_from_environment", "settings_from_strings"]
 
 _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-#: Where the option of `pytest` is shorter than the setting, its ini twin is so too.
-_SHORTER = {"max_iterations": "max", "review": "reviewer"}
+#: The settings that `pytest --iterate` has options for, and what their ini twins are called.
+INI_TWINS = {
+    "agent": "iterate_agent",
+    "max_iterations": "iterate_max",
+    "safety": "iterate_safety",
+    "timeout": "iterate_timeout",
+    "checkpoint_interval": "iterate_checkpoint_interval",
+    "on_escalate": "iterate_on_escalate",
+    "review": "iterate_reviewer",
+}
 
 
 def environment_variable(setting: str) -> str:
     return f"ITERCTL_{setting.upper()}"
-
-
-def ini_option(setting: str) -> str:
-    return f"iterate_{_SHORTER.get(setting, setting)}"
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> SettingsPatch:

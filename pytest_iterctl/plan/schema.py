@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
-from pytest_iterctl.plan.environment_settings import environment_variable, ini_option
+from pytest_iterctl.plan.environment_settings import INI_TWINS, environment_variable
 from pytest_iterctl.plan.frozen import Settings
 from pytest_iterctl.plan.model import Plan, SettingsPatch
 from pytest_iterctl.plan.values import format_duration
@@ -50,7 +50,8 @@ def settings_reference() -> str:
     rows = [("key", "type", "default", "pytest ini", "environment", "meaning"), ("---",) * 6]
     for name, schema in properties.items():
         kind = _kind(schema["anyOf"])
-        ini, variable = f"`{ini_option(name)}`", f"`{environment_variable(name)}`"
+        ini = f"`{INI_TWINS[name]}`" if name in INI_TWINS else "–"
+        variable = f"`{environment_variable(name)}`"
         rows.append((f"`{name}`", kind, _default(name, kind), ini, variable, schema["description"]))
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
 

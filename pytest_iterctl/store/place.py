@@ -16,7 +16,7 @@ __all__ = ["Place", "state_home"]
 def state_home(environment: Mapping[str, str]) -> Path:
     """`ITERCTL_STATE_DIR`, else `$XDG_STATE_HOME/iterctl`, else `~/.local/state/iterctl`."""
     if chosen := environment.get("ITERCTL_STATE_DIR"):
-        return Path(chosen).expanduser().absolute()
+        return Path(chosen).expanduser().resolve()
     # XDG says that a relative path is to be ignored.
     base = environment.get("XDG_STATE_HOME", "")
     home = Path(base) if base.startswith("/") else Path(environment.get("HOME") or "~").expanduser() / ".local/state"

@@ -379,3 +379,50 @@ def test_a_commit_that_would_take_the_users_own_work_along_is_refused_and_said(p
     assert ran.code == 1
     assert "UNCOMMITTED" in ran.out
     assert (project.root / "calc.py").read_text() == FIXED
+
+
+def test_a_reviewer_that_edits_files_has_them_put_back(files: Project) -> None:
+    meddler = files.tools / "meddler.sh"
+    meddler.write_text('#!/bin/sh\necho meddled > a.txt\necho new > meddled.txt\necho \'{"status": "approve"}\'\n')
+    meddler.chmod(0o755)
+    plan(files, task(files, "a", "yes", review=["meddler"]), agents={"meddler": {"command": [str(meddler)]}})
+    files.agent({"write": {"a.txt": "yes"}})
+    ran = files.iterctl("run", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert (files.root / "a.txt").read_text() == "yes"
+    assert not (files.root / "meddled.txt").exists()
+    assert "changed files" in " ".join(ran.json["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "status"),
+    [
+        ('{"status": "approve"}', 3, "proceed"),
+        ('{"status": "reject", "feedback": "no"}', 0, "escalated"),
+        ('{"status": "rejected", "feedback": "no"}', 0, "escalated"),
+        ("fine", 0, "proceed"),
+        ("bad", 1, "escalated"),
+    ],
+)
+def test_a_reviewers_document_speaks_before_its_exit_code(files: Project, printed: str, code: int, status: str) -> None:
+    reviewer = files.tools / "reviewer.sh"
+    reviewer.write_text(f"#!/bin/sh\ncat > /dev/null\necho '{printed}'\nexit {code}\n")
+    reviewer.chmod(0o755)
+    plan(
+        files,
+        task(files, "a", "yes", review=["r"]),
+        agents={"r": {"command": [str(reviewer)]}},
+        max_iterations=1,
+        max_agent_failures=1,
+    )
+    files.agent({"write": {"a.txt": "yes"}})
+    ran = files.iterctl("run", "--format", "json")
+    assert ran.json["tasks"][0]["state"] == status, ran.err
+
+
+def test_every_call_of_an_iteration_is_kept_in_memory(files: Project) -> None:
+    plan(files, task(files, "a", "yes"), max_iterations=1)
+    files.agent({"exit": 1, "say": "first try"}, {"write": {"a.txt": "yes"}, "say": "second try"})
+    run = files.iterctl("run", "--format", "json").json["run"]
+    assert "first try" in files.iterctl("memory", run, "stage-1-output@1").out
+    assert "second try" in files.iterctl("memory", run, "stage-1-output@1#2").out

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.plan.environment_settings import (
+    INI_TWINS,
     environment_variable,
-    ini_option,
     settings_from_environment,
     settings_from_strings,
 )
@@ -111,10 +111,11 @@ def test_a_single_value_can_not_be_given_twice() -> None:
         settings_from_strings({"agent": ["a", "b"]}, str)
 
 
-def test_ini_options_are_named_like_the_options_of_pytest() -> None:
-    assert ini_option("max_iterations") == "iterate_max"
-    assert ini_option("review") == "iterate_reviewer"
-    assert ini_option("on_escalate") == "iterate_on_escalate"
+def test_every_ini_twin_is_an_option_that_the_plugin_registers(pytestconfig: pytest.Config) -> None:
+    for setting, twin in INI_TWINS.items():
+        assert setting in SettingsPatch.model_fields
+        assert pytestconfig.getini(twin) in {None, ""} or pytestconfig.getini(twin) == []
+        assert hasattr(pytestconfig.option, twin)
 
 
 @given(st.sampled_from(sorted(SettingsPatch.model_fields)), st.text(max_size=20))
