@@ -103,7 +103,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     known.no_cov = True
     # Options that the project's conftest would define are not ours to understand, only to pass on.
     _, unknown = parser.parse_known_and_unknown_args(args)
-    for option in {argument.partition("=")[0] for argument in unknown if argument.startswith("--")}:
+    foreign = {argument.partition("=")[0] for argument in unknown if argument.startswith("--")}
+    for option in (name for name in foreign if not name.startswith("--iterate")):
         parser.addoption(option, dest="iterate_passed_on", action="append", nargs="?")
 
 

@@ -85,7 +85,7 @@ def _remembered(loop: str | None, redactor: Redactor) -> Iterator[Checks | None]
     if loop is None:
         yield None
         return
-    place = Place(Path.cwd(), os.environ)
+    place = Place(Path.cwd(), os.environ, for_agents=False)
     place.prepare()
     database = Database(place.database)
     try:

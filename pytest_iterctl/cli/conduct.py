@@ -19,7 +19,7 @@ from pytest_iterctl.cli.planning import found_agent_clis
 from pytest_iterctl.cli.reports import ReportWriter
 from pytest_iterctl.control.state import RunState
 from pytest_iterctl.errors import ExitCode
-from pytest_iterctl.loop.run import Audience, answer_run
+from pytest_iterctl.loop.run import Answer, Audience, answer_run
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.documents import run_document
 from pytest_iterctl.show.style import style_of
@@ -51,14 +51,22 @@ def conduct(workspace: Workspace, manner: Manner, begin: Callable[[Audience], Ru
         while True:
             terminal.close()
             _tell(manner, state, reports)
-            answer = ask_person(state) if at_terminal() and not manner.json else None
+            answer = _asked(state) if at_terminal() and not manner.json else None
             if answer is None:
                 break
             task, given = answer
             state = answer_run(workspace, state.run, task, given, audience)
     if manner.json:
-        print(json.dumps(run_document(state, reports.paths(state)), indent=1))
+        # Like the summary: a reader that has gone away does not change how the run ended.
+        style_of(sys.stdout, {}).put(json.dumps(run_document(state, reports.paths(state)), indent=1) + "\n")
     return int(state.finished.exit_code if state.finished is not None else ExitCode.NOT_ACCEPTED)
+
+
+def _asked(state: RunState) -> tuple[str, Answer] | None:
+    try:
+        return ask_person(state)
+    except KeyboardInterrupt:
+        return None  # the question waits in the journal; Ctrl-C only says "not now"
 
 
 def _tell(manner: Manner, state: RunState, reports: ReportWriter) -> None:

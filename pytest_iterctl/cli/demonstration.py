@@ -24,7 +24,10 @@ def demo(*, keep: bool) -> int:
     """0 when it went as a demonstration should: the first task accepted, the second escalated."""
     refuse_unsupported_system()
     folder = Path(tempfile.mkdtemp(prefix="iterctl-demo-"))
-    # The demonstration's state goes with its repository, and nobody is asked anything.
+    # The demonstration shows what it shows whatever the user has set; its state goes with its repository, and nobody
+    # is asked anything.
+    for name in [name for name in os.environ if name.startswith("ITERCTL_")]:
+        del os.environ[name]
     os.environ["ITERCTL_STATE_DIR"] = str(folder / "state")
     os.environ["CI"] = "demo"
     repository = folder / "invoicing"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from pytest_iterctl.cli.guard import complain
 from pytest_iterctl.cli.reports import ReportWriter
 from pytest_iterctl.control.state import RunState, TaskState
-from pytest_iterctl.errors import UsageError
+from pytest_iterctl.errors import StoreError, UsageError
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.documents import run_document, status_document
 from pytest_iterctl.show.formats import render_json, render_yaml
@@ -34,8 +36,7 @@ def status(run_id: str | None, *, as_json: bool) -> int:
         else:
             print_summary(state, style_of(sys.stdout, os.environ), reports)
         return 0
-    states = [workspace.state(row.id) for row in workspace.journal.runs()]
-    states = [state for state in states if state.started is not None]
+    states = list(_readable(workspace))
     if as_json:
         print(json.dumps(status_document(states, running), indent=1))
         return 0
@@ -44,6 +45,18 @@ def status(run_id: str | None, *, as_json: bool) -> int:
     if not states:
         print("no runs yet")
     return 0
+
+
+def _readable(workspace: Workspace) -> Iterator[RunState]:
+    """Every run that can be read; one that can't is told and hides no other."""
+    for row in workspace.journal.runs():
+        try:
+            state = workspace.state(row.id)
+        except StoreError as error:
+            complain(error.render())
+            continue
+        if state.started is not None:
+            yield state
 
 
 def _row(state: RunState, *, is_running: bool) -> str:

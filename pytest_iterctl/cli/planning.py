@@ -42,13 +42,15 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
     """`own_tests` (from `pytest --iterate`) makes one task of them; None runs the plan's tasks."""
     found = wishes.plan_file or find_plan(root)
     plan = load_plan(found, root=root) if found is not None else Plan()
+    if plan.tasks and wishes.prompt and wishes.own_tests is None:
+        raise UsageError("--prompt is for a plan without tasks", hint="each task has a prompt of its own")
     chosen = any(task.id == wishes.task for task in plan.tasks)
     if wishes.own_tests is not None:
         plan = _with_own_tests(plan, wishes) if chosen else plan.model_copy(update={"tasks": ()})
     return freeze(
         plan,
         root=root,
-        command_line=wishes.command_line,
+        command_line=_from_here(wishes.command_line),
         environment=settings_from_environment(os.environ),
         ini=wishes.ini,
         source=os.path.relpath(found, root) if found is not None else "",
@@ -58,6 +60,27 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
         commit_message=wishes.commit_message,
         python="",
     )
+
+
+def _from_here(settings: SettingsPatch) -> SettingsPatch:
+    """Programs that the command line names by a path are meant from where the user is."""
+    update: dict[str, object] = {}
+    if settings.agent is not None:
+        update["agent"] = _absolute(settings.agent)
+    if settings.review is not None:
+        update["review"] = tuple(_absolute(word) for word in settings.review)
+    return settings.model_copy(update=update)
+
+
+def _absolute(command: str) -> str:
+    try:
+        program, *arguments = shlex.split(command)
+    except ValueError:
+        return command
+    path = Path(program)
+    if "/" not in program or path.is_absolute() or not path.exists():
+        return command
+    return shlex.join([str(path.resolve()), *arguments])
 
 
 def _with_own_tests(plan: Plan, wishes: Wishes) -> Plan:

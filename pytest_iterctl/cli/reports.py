@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from pytest_iterctl.control.events import Decided, RunFinished, Settled
@@ -49,12 +50,12 @@ class ReportWriter:
         )
 
     def paths(self, state: RunState) -> dict[str, str]:
-        """The Markdown report of each task that has one, relative to where the user is if that is shorter."""
+        """The Markdown report of each task that has one, from where the user is."""
         found: dict[str, str] = {}
         for task in state.tasks:
             path = self._path(state, task, "md")
             if path.exists():
-                found[task.id] = os.path.relpath(path, self._workspace.root)
+                found[task.id] = os.path.relpath(path)
         return found
 
     def _path(self, state: RunState, task: TaskState, suffix: str) -> Path:
@@ -70,9 +71,15 @@ class ReportWriter:
                 ("yaml", render_yaml(document)),
                 ("json", render_json(document)),
             ):
-                path = self._path(state, task, suffix)
-                partial = path.with_name(path.name + ".partial")
-                partial.write_text(text, encoding="utf-8", errors="backslashreplace")
-                partial.replace(path)
+                _write_safely(self._path(state, task, suffix), text)
         except Exception as error:  # noqa: BLE001 - a report is a side file: whatever is wrong with it, the run goes on
             print(f"warning: the report of {task.id} can't be written: {error}", file=sys.stderr)
+
+
+def _write_safely(path: Path, text: str) -> None:
+    """Under a name that nobody can have taken, then moved: an agent may have put a pipe or a link where it would go."""
+    descriptor, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.write(text)
+    Path(partial).chmod(0o644)
+    Path(partial).replace(path)

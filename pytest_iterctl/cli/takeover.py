@@ -21,7 +21,7 @@ from pytest_iterctl.plan.model import SettingsPatch
 __all__ = ["child_arguments", "take_over"]
 
 _FLAGS = {"--iterate", "--iterate-dry-run"}
-#: These take a value only as --option=VALUE, so that a path behind them is still a path.
+#: These may stand without a value, so that a path behind them is still a path.
 _OPTIONAL = {"--iterate-resume", "--iterate-commit"}
 
 
@@ -40,7 +40,7 @@ def _run(config: pytest.Config) -> int:
         quiet=max(-config.option.verbose, 0),
         verbose=max(config.option.verbose, 0),
     )
-    resumed = _optional_value(arguments, "--iterate-resume")
+    resumed = _optional_value(config, arguments, "--iterate-resume")
     if resumed is not None:
         run = workspace.find_run(resumed or None)
         return conduct(workspace, manner, lambda audience: resume_run(workspace, run, audience))
@@ -63,9 +63,9 @@ def _wishes(config: pytest.Config, arguments: Sequence[str], directory: Path) ->
         ini=_settings({name: _ini(config, twin) for name, twin in INI_TWINS.items()}, "ini"),
         plan_file=directory / plan_file if plan_file else None,
         task=option.iterate_task,
-        own_tests=child_arguments(arguments),
+        own_tests=child_arguments(arguments, directory),
         prompt=prompt_text(prompt, directory),
-        commit_message=_optional_value(arguments, "--iterate-commit"),
+        commit_message=_optional_value(config, arguments, "--iterate-commit"),
     )
 
 
@@ -84,7 +84,7 @@ def _settings(values: dict[str, str | list[str] | None], origin: str) -> Setting
     return settings_from_strings(values, where)
 
 
-def child_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
+def child_arguments(arguments: Sequence[str], directory: Path) -> tuple[str, ...]:
     """Everything that is not ours, in its order; addopts and PYTEST_ADDOPTS apply themselves again in the child."""
     passed_on: list[str] = []
     skip = False
@@ -95,19 +95,32 @@ def child_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
             return (*passed_on, *arguments[position:])
         elif not argument.startswith("--iterate"):
             passed_on.append(argument)
+        elif argument in _OPTIONAL:
+            skip = _is_value(arguments[position + 1 : position + 2], directory)
         else:
-            skip = "=" not in argument and argument not in _FLAGS | _OPTIONAL
+            skip = "=" not in argument and argument not in _FLAGS
     return tuple(passed_on)
 
 
-def _optional_value(arguments: Sequence[str], option: str) -> str | None:
-    for argument in arguments:
+def _is_value(following: Sequence[str], directory: Path) -> bool:
+    """Whether the word behind `--iterate-commit` or `--iterate-resume` belongs to it: it does unless it is a path."""
+    word = following[0] if following else "-"
+    return not word.startswith("-") and not (directory / word.partition("::")[0]).exists()
+
+
+def _optional_value(config: pytest.Config, arguments: Sequence[str], option: str) -> str | None:
+    """The value of `--option[=VALUE]`; '' when it has none, None when it was not given."""
+    for position, argument in enumerate(arguments):
         name, given, value = argument.partition("=")
-        if name == option:
-            if given and not value and option == "--iterate-resume":
+        if name == option and given:
+            if not value and option == "--iterate-resume":
                 raise UsageError("--iterate-resume= names no run", hint="use --iterate-resume or --iterate-resume=RUN")
             return value
-    return None
+        if name == option:
+            following = arguments[position + 1 : position + 2]
+            return following[0] if _is_value(following, Path(config.invocation_params.dir)) else ""
+    found = getattr(config.option, option.removeprefix("--").replace("-", "_"))  # from addopts
+    return str(found) if found is not None else None
 
 
 def _ran_as_module() -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pytest_iterctl.cli.looking import chosen_task
 from pytest_iterctl.cli.planning import found_agent_clis
-from pytest_iterctl.control.state import RunState
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.plan.load import find_plan
@@ -65,11 +64,11 @@ def clean(run_ids: tuple[str, ...], *, older_than: str | None, everything: bool,
         if dry_run:
             print(f"would remove run {run}")
             continue
-        with WorkTreeLock(workspace.place.lock_file, run):
-            refs = workspace.snapshots(run).delete_refs(f"refs/iterctl/{run}/")
-            workspace.journal.delete(run)
-            shutil.rmtree(workspace.place.directory / "runs" / run, ignore_errors=True)
-            shutil.rmtree(workspace.place.reports / "runs" / run, ignore_errors=True)
+        # No lock: a run that has ended is nobody's, and the one at work is not among the chosen.
+        refs = workspace.snapshots(run).delete_refs(f"refs/iterctl/{run}/")
+        workspace.journal.delete(run)
+        shutil.rmtree(workspace.place.directory / "runs" / run, ignore_errors=True)
+        shutil.rmtree(workspace.place.reports / "runs" / run, ignore_errors=True)
         print(f"removed run {run} ({refs} snapshots)")
     if everything and not dry_run:
         # Files that restores kept because an agent had hidden them from git belong to no single run.
@@ -98,13 +97,12 @@ def _chosen(
         seconds = parse_duration(older_than)
     except ValueError as error:
         raise UsageError(f"--older-than {older_than}: {error}") from None
-    return tuple(run for run in rows if _age(workspace.state(run)) > seconds)
+    return tuple(run for run in rows if _age(workspace, run) > seconds)
 
 
-def _age(state: RunState) -> float:
-    if not state.last_at:
-        return float("inf")
-    return (datetime.now(UTC) - datetime.fromisoformat(state.last_at)).total_seconds()
+def _age(workspace: Workspace, run: str) -> float:
+    last = max((record.at for record in workspace.journal.records(run)), default="")
+    return (datetime.now(UTC) - datetime.fromisoformat(last)).total_seconds() if last else float("inf")
 
 
 def init(*, force: bool) -> int:

@@ -76,9 +76,11 @@ def best_attempt(task: TaskState) -> Attempt | None:
     if not judged:
         return None
 
-    def rank(pair: tuple[Attempt, SuiteEvidence]) -> tuple[bool, int, int, int]:
+    def rank(pair: tuple[Attempt, SuiteEvidence]) -> tuple[bool, bool, int, int, int]:
         attempt, suite = pair
-        return (suite.passed, suite.counts.passed, -len(suite.failing), attempt.iteration)
+        # A run that never got to judge the tests has few failures, but is no better for it.
+        judged_them = suite.outcome in {Outcome.PASSED, Outcome.FAILED}
+        return (suite.passed, judged_them, suite.counts.passed, -len(suite.failing), attempt.iteration)
 
     return max(judged, key=rank)[0]
 

@@ -66,6 +66,7 @@ class Attempt:
     waited: int = 0
     decision: Decision | None = None
     approved: bool = False
+    lost_calls: int = 0
 
     @property
     def generated(self) -> bool:
@@ -101,7 +102,7 @@ class Attempt:
 
     @property
     def calls(self) -> int:
-        return sum(turn.calls for turn in self.all_turns)
+        return sum(turn.calls for turn in self.all_turns) + self.lost_calls
 
     @property
     def seconds(self) -> float:
@@ -186,7 +187,8 @@ class TaskState:
 
     @property
     def calls_of_unknown_cost(self) -> int:
-        return sum(1 for attempt in self.attempts for turn in attempt.all_turns if turn.cost_usd is None)
+        told = sum(1 for attempt in self.attempts for turn in attempt.all_turns if turn.cost_usd is None)
+        return told + sum(attempt.lost_calls for attempt in self.attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +341,9 @@ def _task_event(state: RunState, event: Event) -> RunState:
             return _in_attempt(back, event.task, event.iteration, _undone)
         case Recovered():
             back = _with(state, event.task, lambda task: replace(_put_back(task, event.restored), reopen_at=""))
+            if event.stage in {"generate", "review"}:
+                # Somebody was called, and nobody knows what it cost.
+                back = _in_attempt(back, event.task, event.iteration, _with_lost_call)
             return replace(back, open_stage=None)
         case Waited():
             # Written down before it begins, so its time counts from here on: what comes next must know of it.
@@ -386,6 +391,10 @@ def _undone(attempt: Attempt) -> Attempt:
 def _worked(state: RunState, seconds: float) -> RunState:
     """A stage is over: nothing is open any more, and its time was spent outside of the loop itself."""
     return replace(state, open_stage=None, worked=state.worked + seconds)
+
+
+def _with_lost_call(attempt: Attempt) -> Attempt:
+    return replace(attempt, lost_calls=attempt.lost_calls + 1)
 
 
 def _turn_finished(state: RunState, event: TurnFinished) -> RunState:

@@ -15,7 +15,7 @@ from pytest_iterctl.control.events import EVENT, CheckpointWritten, RunStarted
 from pytest_iterctl.control.state import TaskState
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.history import History, now
-from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.loop.workspace import Workspace, is_run_id
 from pytest_iterctl.store.journal import Journal, Record
 from pytest_iterctl.work.snapshots import Snapshots
 
@@ -68,7 +68,7 @@ def load_checkpoint(workspace: Workspace, path: Path) -> str:
             EVENT.validate_json(record.body)
     except (OSError, tarfile.TarError, ValueError, KeyError, TypeError, IndexError, EOFError, ValidationError) as error:
         raise UsageError(f"{path} is no checkpoint: {error}", hint="name a checkpoint-….tar.gz of a run") from None
-    if not isinstance(first, RunStarted) or first.run != run:
+    if not isinstance(first, RunStarted) or first.run != run or not is_run_id(run):
         raise UsageError(f"{path} is no checkpoint: its journal does not begin with the start of run {run}")
     if any(row.id == run for row in workspace.journal.runs()):
         raise UsageError(f"run {run} is already in this repository", hint=f"go on with: iterctl resume {run}")

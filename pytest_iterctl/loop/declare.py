@@ -25,15 +25,17 @@ def declare_tasks(stages: Stages, history: History) -> None:
     ref = f"refs/iterctl/{history.run}/{whole.id}/0-base"
     base = stages.snapshots.take(ref, f"iterctl {history.run} {whole.id}: base")
     tested = stages.run_tests(whole, Attempt(iteration=0))
-    if tested.stopped or tested.log is None:
+    if tested.stopped:
+        return  # nothing is known yet; a resume asks again
+    if tested.log is None:
         tasks: tuple[FrozenTask, ...] = (whole,)
     else:
         tasks = tasks_of_markers(whole, _declared(stages, whole, tested.log), tested.log.collected)
     only = state.started.plan.only if state.started is not None else ""
-    if only and not tested.stopped:
+    if only:
         tasks = _only(tasks, only)
     history.record(TasksDeclared(tasks=tasks))
-    if tasks != (whole,) or tested.stopped:
+    if tasks != (whole,):
         return
     history.record(TaskStarted(task=whole.id, base=base.commit, tree=base.tree, under_way=tested.suite.seconds))
     history.record(StageStarted(task=whole.id, iteration=0, stage="test", before=base.commit))

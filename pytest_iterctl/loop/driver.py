@@ -58,6 +58,8 @@ from pytest_iterctl.work.snapshots import Snapshot
 __all__ = ["Driver"]
 
 _NAMES_SHOWN = 200
+#: Steps in a row that may leave no trace; only a stop in the very first test run leaves none.
+_MOST_IDLE = 3
 
 
 class Driver:
@@ -77,8 +79,13 @@ class Driver:
 
     def go(self) -> RunState:
         try:
+            idle = 0
             while not isinstance(step := self._next(), Done):
+                before = self.state.sequence
                 self._perform(step)
+                idle = idle + 1 if self.state.sequence == before else 0
+                if idle > _MOST_IDLE:
+                    raise RuntimeError(f"{step} changes nothing")
         except KeyboardInterrupt:
             self.history.record(Interrupted())
             raise InterruptedRun(
@@ -94,6 +101,7 @@ class Driver:
 
     def _tick(self, elapsed: float) -> bool:
         self._draw(elapsed, self.state)
+        self.history.beat()
         return self._stop_file.exists()
 
     def _perform(self, step: Step) -> None:

@@ -25,6 +25,19 @@ Watcher = Callable[[Entry, RunState], None]
 #: These hold the frozen plan, which is cleaned before it is frozen: a resume must find it exactly as it was.
 _ALREADY_CLEAN = frozenset({"run-started", "tasks-declared"})
 
+#: Seconds of work that a kill may make uncounted, at most.
+_BEAT = 2.0
+
+#: Fields with a word of ours, a name from the plan or an object id. A variable of the environment may be called secret
+#: and hold the very same word; taking it out would make another task or outcome of it.
+_OURS = frozenset(
+    {
+        *("action", "effect", "holds", "kind", "limit", "outcome", "pattern", "phase", "priority", "reason", "status"),
+        *("output_key", "run", "stage", "task", "task_id"),
+        *("base", "before", "commit", "committed", "kept", "restored", "tree"),
+    }
+)
+
 
 def now() -> str:
     """RFC 3339 in UTC."""
@@ -32,25 +45,30 @@ def now() -> str:
 
 
 def entries_of(journal: Journal, run: str) -> list[Entry]:
-    return [
-        Entry(record.sequence, record.at, record.clock, EVENT.validate_json(record.body))
-        for record in journal.records(run)
-    ]
+    try:
+        return [
+            Entry(record.sequence, record.at, record.clock, EVENT.validate_json(record.body))
+            for record in journal.records(run)
+        ]
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise StoreError(
+            f"the journal of run {run} can't be read: {problem}",
+            hint="it was written by a newer iterctl or damaged; upgrade, or remove it: iterctl clean " + run,
+        ) from None
 
 
 def _clean(event: Event, redactor: Redactor) -> Event:
-    """The event without secrets, still readable as an event.
+    """The event with every text redacted, but for the words and names that are ours or the plan's."""
+    return EVENT.validate_json(json.dumps(_redacted(event.model_dump(mode="json"), redactor)))
 
-    A variable of the environment may be called secret and hold a word of ours, such as `passed`; then only what looks
-    like a secret is taken out.
-    """
-    plain = event.model_dump(mode="json")
-    for each in (redactor, Redactor()):
-        try:
-            return EVENT.validate_json(json.dumps(each.deep(plain)))
-        except ValidationError:
-            continue
-    raise StoreError(f"an event of kind {event.kind} can't be cleaned of secrets")
+
+def _redacted(value: object, redactor: Redactor) -> object:
+    if isinstance(value, str):
+        return redactor(value)
+    if isinstance(value, dict):
+        return {key: each if key in _OURS else _redacted(each, redactor) for key, each in value.items()}
+    return [_redacted(each, redactor) for each in value] if isinstance(value, list) else value
 
 
 class History:
@@ -64,13 +82,21 @@ class History:
         self.run = run
         self._watchers = tuple(watchers)
         self.state = fold(entries_of(journal, run))
-        self._offset = self.state.clock
+        # A driver that was killed has worked longer than its last event says.
+        self._offset = max(self.state.clock, journal.last_beat(run))
+        self._beaten = 0.0
         self._began = time.monotonic()
 
     @property
     def clock(self) -> float:
         """Seconds at work in all: before every crash and since the last start, but not in between."""
         return self._offset + time.monotonic() - self._began
+
+    def beat(self) -> None:
+        """Once in a while: how long the run has been at work, for whoever comes after a kill."""
+        if self.clock - self._beaten >= _BEAT:
+            self._beaten = self.clock
+            self._journal.beat(self.run, self.clock)
 
     def record(self, event: Event) -> Event:
         """Write an event down and take it in; returns it as written, secrets redacted."""

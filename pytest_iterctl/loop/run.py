@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest_iterctl
@@ -17,10 +18,11 @@ from pytest_iterctl.errors import RepositoryError, UsageError
 from pytest_iterctl.loop.driver import Driver
 from pytest_iterctl.loop.history import History, Watcher, now
 from pytest_iterctl.loop.workspace import Workspace, new_run_id
-from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent
+from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
-from pytest_iterctl.redaction import redact
+from pytest_iterctl.redaction import Redactor, redact
 from pytest_iterctl.store.lock import WorkTreeLock
+from pytest_iterctl.text import file_name
 from pytest_iterctl.work.leftovers import end_leftovers
 
 __all__ = ["Answer", "Audience", "answer_run", "refuse_unsupported_system", "resume_run", "start_run"]
@@ -59,7 +61,7 @@ def start_run(
     refuse_unsupported_system()
     _refuse_absent_person(plan)
     run = new_run_id()
-    clean = _clean(plan)
+    clean = _clean(plan, workspace.redactor)
     survey = workspace.snapshots(run).survey()
     if survey.refusal:
         raise RepositoryError(survey.refusal, hint="add what need not be kept to .gitignore")
@@ -71,12 +73,12 @@ def start_run(
                 run=run,
                 version=pytest_iterctl.__version__,
                 plan=clean,
-                root=str(workspace.root),
-                git_dir=str(workspace.repository.git_dir),
+                root=file_name(os.fsencode(workspace.root)),
+                git_dir=file_name(os.fsencode(workspace.repository.git_dir)),
                 head=workspace.repository.head,
-                directory=os.path.relpath(directory, workspace.root),
+                directory=_relative(directory, workspace.root),
                 as_module=as_module,
-                notify_hooks=any(_uses_hooks(task) for task in clean.tasks),
+                notify_hooks=any(_uses_hooks(task) for task in clean.tasks) or _hooks_listen(workspace),
             )
         )
         for warning in survey.warnings:
@@ -100,6 +102,11 @@ def resume_run(
         limits = _raised(history.state, raise_limits)
         _refuse_pointless(history.state, limits, max_iterations)
         workspace.place.stop_file(run).unlink(missing_ok=True)
+        for task in history.state.tasks:
+            if task.status == "stopped" and _edited_meanwhile(workspace, run, task):
+                # The user has worked on: their tree is where it goes on, as the next iteration.
+                left = max(task.bound - task.attempts[-1].iteration, 1)
+                history.record(Answered(task=task.id, effect="continue", iterations=left, by=_who()))
         history.record(Resumed(limits=limits, max_iterations=max_iterations))
         for task in history.state.tasks:
             left = (max_iterations or 0) - (task.attempts[-1].iteration if task.attempts else 0)
@@ -115,8 +122,14 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
         end_leftovers(run)
         history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         task = _asked(history.state, task_id)
+        answered = _answered(task, answer)
+        if answered.effect == "approve" and _edited_meanwhile(workspace, run, task):
+            raise UsageError(
+                "the work tree has changed since its tests ran, so there is nothing tested to approve",
+                hint="go on with: --continue TEXT (the tests decide again)",
+            )
         workspace.place.stop_file(run).unlink(missing_ok=True)
-        history.record(_answered(task, answer))
+        history.record(answered)
         return Driver(workspace, history, audience.tick).go()
 
 
@@ -142,6 +155,15 @@ def _answered(task: TaskState, answer: Answer) -> Answered:
         option=answer.option,
         by=_who(),
     )
+
+
+def _edited_meanwhile(workspace: Workspace, run: str, task: TaskState) -> bool:
+    """Whether the work tree is no longer what the task left in it."""
+    if task.settled is None or not task.settled.commit:
+        return False
+    snapshots = workspace.snapshots(run)
+    found = snapshots.take(f"refs/iterctl/{run}/{task.id}/found", f"iterctl {run} {task.id} as found")
+    return found.tree != snapshots.tree_of(task.settled.commit)
 
 
 def _may_be_approved(task: TaskState) -> bool:
@@ -180,9 +202,12 @@ def _raised(state: RunState, raise_limits: Callable[[Limits], Limits] | None) ->
 def _refuse_pointless(state: RunState, limits: Limits | None, max_iterations: int | None) -> None:
     if not state.started:
         raise UsageError(f"run {state.run or '?'} never started", hint="start a new one: iterctl run")
-    if state.finished is None:
+    if state.finished is None or state.stopped_by:
         return
     run = state.run
+    passed = {task.id for task in state.tasks if task.status == "proceed"}
+    if limits is not None and any(t.status == "waiting" and passed.issuperset(t.task.needs) for t in state.tasks):
+        return
     waiting = [task for task in state.tasks if task.status == "escalated"]
     by_limit = [task for task in state.tasks if task.status == "stopped" and task.limit != "person"]
     by_person = [task for task in state.tasks if task.status == "stopped" and task.limit == "person"]
@@ -200,23 +225,26 @@ def _refuse_pointless(state: RunState, limits: Limits | None, max_iterations: in
     raise UsageError(f"run {run} has ended: {state.finished.decision}", hint="start a new one: iterctl run")
 
 
-def _clean(plan: FrozenPlan) -> FrozenPlan:
+def _clean(plan: FrozenPlan, redactor: Redactor) -> FrozenPlan:
     """The plan without secrets in its prose. A secret in a command can't be left out, so it is refused."""
     tasks = []
     for task in plan.tasks:
         for agent in (task.agent, *task.reviewers):
             if agent is not None:
-                _refuse_secrets(agent)
-        tasks.append(task.model_copy(update={"prompt": redact(task.prompt)}))
+                variables = (f"{name}={value}" for name, value in agent.spec.env.items())
+                _refuse_secrets(f"agent {agent.name}", (*(agent.spec.command or ()), *variables))
+        _refuse_secrets("the arguments of the tests", task.tests)
+        tasks.append(task.model_copy(update={"prompt": redactor(task.prompt)}))
     return plan.model_copy(update={"tasks": tuple(tasks)})
 
 
-def _refuse_secrets(agent: NamedAgent) -> None:
-    values = [*(agent.spec.command or ()), *(f"{name}={value}" for name, value in agent.spec.env.items())]
-    if any(redact(value) != value for value in values):
+def _refuse_secrets(where: str, values: Sequence[str]) -> None:
+    """What runs can't be redacted and still run, and the journal holds no secrets: so it must not be written there."""
+    if any(redact(value) != value for value in (*values, " ".join(values))):
         raise UsageError(
-            f"agent {agent.name} holds what looks like a secret",
-            hint="keep it in an environment variable and pass that on by name: pass_env: [NAME]",
+            f"{where} hold what looks like a secret",
+            hint="keep it in an environment variable (PYTEST_ADDOPTS for pytest's own arguments) and pass it on by"
+            " name: pass_env: [NAME]",
         )
 
 
@@ -227,6 +255,31 @@ def _refuse_absent_person(plan: FrozenPlan) -> None:
                 f"task {task.id}: the agent is a person and there is no terminal to ask at",
                 hint="run it in a terminal, or name another agent with --agent",
             )
+
+
+def _relative(directory: Path, root: Path) -> str:
+    relative = os.path.relpath(directory, root)
+    try:
+        relative.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the folder's name is not UTF-8: {file_name(os.fsencode(relative))}") from None
+    return relative
+
+
+def _hooks_listen(workspace: Workspace) -> bool:
+    """Whether somebody implements `iterctl_decided`; asking costs a process per decision, so it is not done in vain."""
+    if entry_points(group="iterctl"):
+        return True
+    for name in workspace.repository.git("ls-files", "-z", "-c", "-o", "--exclude-standard").split(b"\0"):
+        try:
+            if (
+                name.endswith(b"conftest.py")
+                and b"iterctl_decided" in (workspace.root / os.fsdecode(name)).read_bytes()
+            ):
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def _uses_hooks(task: FrozenTask) -> bool:

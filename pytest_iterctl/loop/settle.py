@@ -53,9 +53,9 @@ def _escalated(workspace: Workspace, history: History, snapshots: Snapshots, tas
     holds = task.settings.on_escalate
     iteration, commit = task.attempts[-1].iteration, ""
     if holds == "base":
-        iteration, commit = 0, task.base
+        iteration, commit = max(task.floor_iteration - 1, 0), task.floor
     elif holds == "best" and (best := best_attempt(task)) is not None:
-        iteration, commit = best.iteration, best.latest_snapshot or task.base
+        iteration, commit = best.iteration, best.latest_snapshot or task.floor
     ref = f"refs/iterctl/{history.run}/{task.id}/{task.attempts[-1].iteration}-end"
     current = snapshots.take(ref, f"iterctl {history.run} {task.id} at the end")
     if commit and snapshots.tree_of(commit) != current.tree:

@@ -9,12 +9,13 @@ from pytest_iterctl.agents.callers import call_agent, call_reviewer
 from pytest_iterctl.agents.hook import notify_hooks
 from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
 from pytest_iterctl.agents.turn import Tick, Turn
-from pytest_iterctl.control.events import ReviewFinished, StageStarted, SuiteFinished, TurnFinished
+from pytest_iterctl.control.events import ReviewFinished, StageStarted, SuiteFinished, TurnFinished, Warned
 from pytest_iterctl.control.evidence import SuiteEvidence
 from pytest_iterctl.control.limits import Allowance, allowance
 from pytest_iterctl.control.standing import attempt_at, attempt_text, limits_of, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests
+from pytest_iterctl.errors import StoreError
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.loop.history import History, now
 from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
@@ -64,10 +65,10 @@ class Stages:
         turn = self._turn(task, attempt, step.agent, "generate", prompt=prompt, feedback=feedback)
         self._claim(task, step.iteration, "generate", step.agent.name)
         reply = call_agent(turn, self.tick)
-        said, call = reply.stdout + reply.stderr, len(attempt.turns) + 1
-        key = self._keep(task, step.iteration, "generate", step.agent.name, said, call=call)
+        key = self._key(task, step.iteration, "generate", call=len(attempt.turns) + 1)
         evidence = reply.evidence.model_copy(update={"output_key": key})
         self.history.record(TurnFinished(task=task.id, iteration=step.iteration, turn=evidence))
+        self._keep(key, "generate", step.agent.name, reply.stdout + reply.stderr)
 
     def test(self, step: RunTests) -> None:
         task = self.state.task(step.task)
@@ -78,8 +79,8 @@ class Stages:
         self.tested(task, step.iteration, tested)
 
     def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
-        self._keep(task, iteration, "test", "", tested.output)
         self.history.record(SuiteFinished(task=task.id, iteration=iteration, suite=tested.suite))
+        self._keep(self._key(task, iteration, "test"), "test", "", tested.output)
 
     def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
         allowed = self._allowance(attempt, task.settings.test_timeout)
@@ -94,10 +95,10 @@ class Stages:
         turn = self._turn(task, attempt, step.reviewer, "review", prompt=prompt, diff=text)
         self._claim(task, step.iteration, "review", step.reviewer.name)
         review, reply = call_reviewer(turn, self.tick)
-        said, call = reply.stdout + reply.stderr, len(attempt.review_turns) + 1
-        key = self._keep(task, step.iteration, "review", step.reviewer.name, said, call=call)
+        key = self._key(task, step.iteration, "review", call=len(attempt.review_turns) + 1)
         evidence = reply.evidence.model_copy(update={"output_key": key})
         self.history.record(ReviewFinished(task=task.id, iteration=step.iteration, review=review, turn=evidence))
+        self._keep(key, "review", step.reviewer.name, reply.stdout + reply.stderr)
 
     def notify(self, task: TaskState) -> str:
         """Tell the Python hooks of the decision just taken; '' or why that did not work."""
@@ -113,15 +114,21 @@ class Stages:
             StageStarted(task=task.id, iteration=iteration, stage=stage, agent=agent, before=task.latest)  # type: ignore[arg-type]  # one of the three
         )
 
-    def _keep(self, task: TaskState, iteration: int, stage: str, agent: str, text: str, *, call: int = 1) -> str:
-        """The whole output in memory: the newest under its stage's key, each iteration's and each call's for good."""
-        number = _NUMBERS[stage]
+    def _key(self, task: TaskState, iteration: int, stage: str, *, call: int = 1) -> str:
+        """Where the output of one call is kept for good."""
         prefix = f"{task.id}/" if len(self.state.tasks) > 1 else ""
-        key = f"{prefix}stage-{number}-output"
-        own = f"{key}@{iteration}" if call == 1 else f"{key}@{iteration}#{call}"
-        for each in (key, own):
-            self.memory.put(each, text, stored_at=now(), agent_id=agent, stage_num=number)
-        return own
+        return f"{prefix}stage-{_NUMBERS[stage]}-output@{iteration}" + (f"#{call}" if call > 1 else "")
+
+    def _keep(self, key: str, stage: str, agent: str, text: str) -> None:
+        """The whole output in memory: under its own key, and the newest under its stage's.
+
+        Only after the call itself is written down: an output that does not fit must not make anyone pay twice.
+        """
+        try:
+            for each in (key, key.partition("@")[0]):
+                self.memory.put(each, text, stored_at=now(), agent_id=agent, stage_num=_NUMBERS[stage])
+        except StoreError as error:
+            self.history.record(Warned(text=f"the output {key} is not kept: {error.message}"))
 
     def _allowance(self, attempt: Attempt, timeout: float) -> Allowance:
         return allowance(limits_of(self.state), spent(self.state, attempt), timeout, in_iteration=attempt.iteration > 0)

@@ -18,11 +18,12 @@ from pytest_iterctl.store.place import Place
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.snapshots import Snapshots
 
-__all__ = ["Workspace", "new_run_id"]
+__all__ = ["Workspace", "is_run_id", "new_run_id"]
 
 # Crockford's base 32: no letter can be taken for a digit when somebody reads an id aloud.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _EPOCH = 1_700_000_000
+_LENGTH = 10
 
 
 def new_run_id() -> str:
@@ -30,6 +31,10 @@ def new_run_id() -> str:
     seconds = int(time.time()) - _EPOCH
     stamp = "".join(_DIGITS[(seconds >> shift) & 31] for shift in range(25, -1, -5))
     return stamp + "".join(secrets.choice(_DIGITS) for _ in range(4))
+
+
+def is_run_id(name: str) -> bool:
+    return len(name) == _LENGTH and set(name) <= set(_DIGITS)
 
 
 class Workspace:
@@ -63,6 +68,8 @@ class Workspace:
             raise UsageError("there are no runs in this repository", hint="start one: iterctl run, or pytest --iterate")
         if name is None:
             return runs[-1].id
+        if not name:
+            raise UsageError("an empty name is no run", hint="list them: iterctl status")
         found = [row.id for row in runs if row.id == name.upper()] or [
             row.id for row in runs if row.id.startswith(name.upper())
         ]

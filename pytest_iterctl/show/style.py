@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,15 +36,32 @@ class Style:
         """One line, whatever the stream can carry; where a CI reads along, no line can be taken for its command."""
         text = line if self.unicode else line.translate(_ASCII)
         text = workflow_safe(text) if self.in_ci else text
+        self.put(text + "\n")
+
+    def put(self, text: str) -> None:
+        """Text as it is, at once. A reader that has gone away is no reason to end a run that is paid for."""
         try:
-            self.stream.write(text + "\n")
-        except UnicodeEncodeError:
-            self.stream.write(text.encode("ascii", "backslashreplace").decode() + "\n")
-        self.stream.flush()
+            try:
+                self.stream.write(text)
+            except UnicodeEncodeError:
+                self.stream.write(text.encode("ascii", "backslashreplace").decode())
+            self.stream.flush()
+        except (OSError, ValueError):
+            _silence(self.stream)
 
     @property
     def width(self) -> int:
         return shutil.get_terminal_size().columns
+
+
+def _silence(stream: TextIO) -> None:
+    """Whatever is written to this stream from now on, and at exit, goes nowhere instead of failing again."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        return
 
 
 def style_of(stream: TextIO, environment: Mapping[str, str], *, verbose: bool = False) -> Style:

@@ -113,7 +113,7 @@ class Terminal:
 
     def tick(self, elapsed: float, state: RunState) -> None:
         """Something takes long: redraw the live line, or say so once in a while where lines stay."""
-        if self._quiet:
+        if self._quiet or _asks_a_person(state):
             return
         if self._style.live:
             if elapsed - self._last_drawn >= 0.2 or elapsed < self._last_drawn:  # noqa: PLR2004 - five times a second
@@ -142,16 +142,12 @@ class Terminal:
 
     def _draw(self, line: str) -> None:
         self._erase()
-        self._style.stream.write(
-            one_line(line, max(self._style.width - 1, 20)) if len(line) >= self._style.width else line
-        )
-        self._style.stream.flush()
+        self._style.put(one_line(line, max(self._style.width - 1, 20)) if len(line) >= self._style.width else line)
         self._drawn = True
 
     def _erase(self) -> None:
         if self._drawn:
-            self._style.stream.write("\r\x1b[2K")
-            self._style.stream.flush()
+            self._style.put("\r\x1b[2K")
             self._drawn = False
 
     def _line(self, word: str, seconds: float | None, text: str, paint: Paint) -> None:
@@ -241,3 +237,13 @@ class Terminal:
     def _indented(self, text: str) -> None:
         self._erase()
         self._style.write(" " * (_WORD + 1) + one_line(text, 300))
+
+
+def _asks_a_person(state: RunState) -> bool:
+    """Whether somebody is typing right now, whom a live line would only disturb."""
+    stage = state.open_stage
+    if stage is None or stage.stage == "test":
+        return False
+    task = state.task(stage.task).task
+    agents = (task.agent,) if stage.stage == "generate" else task.reviewers
+    return any(agent is not None and agent.name == stage.agent and agent.spec.person for agent in agents)

@@ -36,7 +36,9 @@ class Journal:
 
     def begin(self, run: str, created: str, label: str) -> None:
         with self._database.guarded("written"):
-            self._database.connection.execute("INSERT INTO runs VALUES (?, ?, ?)", (run, created, label))
+            self._database.connection.execute(
+                "INSERT INTO runs (id, created, label) VALUES (?, ?, ?)", (run, created, label)
+            )
 
     def append(self, run: str, record: Record, *, durable: bool) -> None:
         """Write one event; when this returns it is in the journal, and on the disk if it is to be durable."""
@@ -45,6 +47,15 @@ class Journal:
                 "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
                 (run, record.sequence, record.at, record.clock, record.kind, record.body),
             )
+
+    def beat(self, run: str, clock: float) -> None:
+        with self._database.guarded("written"):
+            self._database.connection.execute("UPDATE runs SET beat = ? WHERE id = ?", (clock, run))
+
+    def last_beat(self, run: str) -> float:
+        with self._database.guarded("read"):
+            row = self._database.connection.execute("SELECT beat FROM runs WHERE id = ?", (run,)).fetchone()
+        return float(row[0]) if row is not None else 0.0
 
     def records(self, run: str) -> Iterator[Record]:
         with self._database.guarded("read"):

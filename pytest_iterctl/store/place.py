@@ -26,14 +26,15 @@ def state_home(environment: Mapping[str, str]) -> Path:
 class Place:
     """The folder of one work tree: the journal, the lock, and a private folder per run."""
 
-    def __init__(self, root: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, environment: Mapping[str, str], *, for_agents: bool = True) -> None:
+        """`for_agents`: the folder is a work tree in which agents write, so no state may lie inside."""
         self.root = root
         resolved = root.resolve()
         name = re.sub(r"[^A-Za-z0-9._-]", "_", resolved.name) or "root"
         digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:12]
         home = state_home(environment)
         self.directory = home / f"{name[:40]}-{digest}"
-        if self.directory.resolve().is_relative_to(resolved):
+        if for_agents and self.directory.resolve().is_relative_to(resolved):
             raise UsageError(
                 f"the state folder {home} lies inside the work tree, where an agent could write it",
                 hint="set ITERCTL_STATE_DIR or XDG_STATE_HOME to a folder outside of it",

@@ -78,6 +78,12 @@ class PrivateIndex:
             self._refuse_unreadable(work.present)
         raise failure("update-index", answer)
 
+    def update_anew(self) -> Captured:
+        """The same from nothing, for an index that names objects which are no longer there."""
+        self.path.unlink(missing_ok=True)
+        self._ready = False
+        return self.update()
+
     def forget(self, names: Iterable[bytes]) -> None:
         """Take names out of the index; their files stay where they are."""
         self._feed("--force-remove", names)

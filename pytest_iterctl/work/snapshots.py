@@ -145,7 +145,12 @@ class Snapshots:
         """The tree that the work tree is now."""
         captured = self._index.update()
         if captured.changed or not self._tree:
-            self._tree = self._index.git("write-tree").decode("ascii").strip()
+            try:
+                self._tree = self._index.git("write-tree").decode("ascii").strip()
+            except RepositoryError:
+                # The index names objects that somebody's garbage collection has removed since: hash everything anew.
+                captured = self._index.update_anew()
+                self._tree = self._index.git("write-tree").decode("ascii").strip()
         self._left_out = captured.left_out
         self._outdated = captured.outdated
         return self._tree

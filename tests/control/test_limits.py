@@ -10,7 +10,7 @@ from pytest_iterctl.control.events import StageStarted, TurnFinished, Waited
 from pytest_iterctl.control.evidence import Outcome, TurnOutcome
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
 from pytest_iterctl.control.standing import backoff, spent
-from pytest_iterctl.control.steps import CallAgent, RunTests
+from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests
 from pytest_iterctl.plan.frozen import Settings
 from pytest_iterctl.plan.model import Limits
 from tests.control.simulator import GENEROUS, ReviewResult, Scripted, SuiteResult, TurnResult, World, a_plan, a_task
@@ -160,6 +160,29 @@ def test_a_wait_is_no_longer_than_the_time_that_is_left() -> None:
     assert (world.state.task("a").status, world.state.task("a").limit) == ("stopped", "max_total_duration")
     assert len(world.events(TurnFinished)) == 1
     assert world.state.clock == 30.0
+
+
+def test_a_wait_for_a_reviewer_is_no_longer_than_the_time_that_is_left() -> None:
+    task = a_task(reviewers=1, settings=Settings(backoff_initial=3600.0))
+    world = World(a_plan(task, limits=limits(max_total_duration=30.0)), Scripted(review_else=ReviewResult("failed")))
+    world.run()
+    assert [wait.seconds for wait in world.events(Waited)] == [28.0]
+    assert (world.state.task("a").status, world.state.clock) == ("stopped", 30.0)
+
+
+def test_each_failure_is_followed_by_one_wait_also_after_a_resume() -> None:
+    reviews = {("a", 0): [ReviewResult("failed"), ReviewResult("failed"), ReviewResult("failed"), ReviewResult()]}
+    world = World(a_plan(a_task(reviewers=1)), Scripted(reviews=reviews))
+    world.run(CallReviewer)
+    for _ in range(4):
+        world.finish(world.next())
+    world.stop()
+    world.run()
+    before = len(world.events(Waited))
+    world.resume()
+    world.run()
+    assert world.state.task("a").status == "proceed"
+    assert (before, len(world.events(Waited))) == (2, 3)
 
 
 def test_the_time_of_a_wait_counts_before_the_next_call() -> None:

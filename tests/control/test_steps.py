@@ -342,7 +342,7 @@ def steps_at_most(world: World, mischief: int) -> int:
     for task in world.declared or world.state.tasks:
         frozen = task if isinstance(task, FrozenTask) else task.task
         failures, reviewers = frozen.settings.max_agent_failures, len(frozen.reviewers)
-        steps = 3 * failures + failures * reviewers + 9
+        steps = 3 * failures + 2 * failures * reviewers + 9
         rounds = frozen.settings.max_iterations + 2
         total += steps * rounds * (1 + mischief)
     return total + 8 * mischief

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -243,12 +244,17 @@ def test_resume_without_a_name_takes_the_latest_run(project: Project) -> None:
         (["--iterate", "--iterate-agent", "a b", "-k", "x"], ("-k", "x")),
         (["--iterate-agent=a b", "--iterate-commit", "tests", "--iterate"], ("tests",)),
         (["--iterate-commit=why", "--iterate-resume", "t"], ("t",)),
+        (["--iterate-commit", "a message", "tests"], ("tests",)),
         (["--iterate", "--", "--iterate-like-name"], ("--", "--iterate-like-name")),
         (["-o", "x=y", "--iterate-dry-run"], ("-o", "x=y")),
     ],
 )
-def test_our_own_options_are_taken_out_of_the_childs_arguments(given: list[str], expected: tuple[str, ...]) -> None:
-    assert child_arguments(given) == expected
+def test_our_own_options_are_taken_out_of_the_childs_arguments(
+    tmp_path: Path, given: list[str], expected: tuple[str, ...]
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "t").mkdir()
+    assert child_arguments(given, tmp_path) == expected
 
 
 def test_a_junit_file_that_was_asked_for_and_is_not_there_keeps_the_run_from_being_green(project: Project) -> None:
