@@ -99,6 +99,7 @@ class Project:
     root: Path
     state: Path
     tools: Path
+    autoload: bool = False
 
     @classmethod
     def make(cls, root: Path, *, state: Path) -> Project:
@@ -139,8 +140,11 @@ class Project:
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     def environment(self, **variables: str) -> dict[str, str]:
-        # Output as a program that reads it wants it: no colour, no terminal.
-        return {**os.environ, "ITERCTL_STATE_DIR": str(self.state), **variables}
+        given = {**os.environ, "ITERCTL_STATE_DIR": str(self.state)}
+        if not self.autoload:
+            # Our plugin alone: each of the others makes every pytest start slower, and their life has tests of its own.
+            given |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_iterctl.plugin"}
+        return {**given, **variables}
 
     def run(self, *command: str, cwd: Path | None = None, stdin: str = "", **variables: str) -> Ran:
         done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ atexit.register(report)
 
 
 def test_without_iterate_nothing_is_imported_printed_or_written(project: Project) -> None:
+    project = replace(project, autoload=True)
     project.write("calc.py", FIXED)
     project.write("conftest.py", SPY)
     with_plugin = project.pytest("-q", "-p", "no:cacheprovider")
