@@ -6,6 +6,7 @@ then the tests, then the review. Nothing here reads a clock, a file or a random 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,7 +62,8 @@ class Situation:
     tests: Literal["pass", "fail"]
     review: ReviewStatus
     feedback: Feedback
-    trials: tuple[Trial, ...] = ()
+    #: Or how to find them: only an escalation tells of the trials, and after a thousand of them that takes its time.
+    trials: tuple[Trial, ...] | Callable[[], tuple[Trial, ...]] = ()
     auto_retry_on_test_fail: bool = True
     auto_retry_on_review_reject: bool = True
     stopped_by: str = ""
@@ -75,6 +77,10 @@ class Situation:
     reviewer_failures: int = 0
     hopeless_start: Literal["", "no-tests", "usage-error"] = ""
     start_text: str = ""
+
+    @property
+    def tried(self) -> tuple[Trial, ...]:
+        return self.trials() if callable(self.trials) else self.trials
 
 
 def combine_reviews(statuses: tuple[ReviewStatus, ...]) -> ReviewStatus:
@@ -116,7 +122,7 @@ def _by_evidence(situation: Situation) -> Decision:
             message=PROCEED_MESSAGE,
         )
     if situation.iteration >= situation.max_iterations:
-        return _escalate(situation, "max-iterations", detect(situation.trials).text)
+        return _escalate(situation, "max-iterations", detect(situation.tried).text)
     if situation.tests == "fail":
         if not situation.auto_retry_on_test_fail:
             return _escalate(situation, "auto-retry-off", "tests fail and auto_retry_on_test_fail is false")
@@ -143,7 +149,8 @@ def _retry(situation: Situation, reason: Reason) -> Decision:
 
 
 def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: str = "") -> Decision:
-    pattern = detect(situation.trials)
+    trials = situation.tried
+    pattern = detect(trials)
     open_review = reason == "max-iterations" and situation.tests == "pass" and situation.review == "pending"
     asked = "review-pending" if open_review else reason
     return Decision(
@@ -154,8 +161,8 @@ def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: 
         explanation=explanation,
         limit=limit,
         feedback=situation.feedback,
-        attempts_summary="\n".join(f"Iteration {trial.iteration}: {trial.text}" for trial in situation.trials),
+        attempts_summary="\n".join(f"Iteration {trial.iteration}: {trial.text}" for trial in trials),
         pattern=pattern.name,
         pattern_detected=pattern.text,
-        question=ask(asked, situation.trials, explanation=explanation, review=situation.feedback.summary),
+        question=ask(asked, trials, explanation=explanation, review=situation.feedback.summary),
     )

@@ -121,7 +121,11 @@ def _conflict(failure: Failure, after: str) -> Question:
 
 
 def _stubborn_failure(trials: tuple[Trial, ...]) -> Failure | None:
-    """The failure to ask about: the first of the last attempt (its item order is already by priority)."""
+    """The failure to ask about: of the attempt that failed least, the latest of equals, since that is what is kept."""
+    told = [trial for trial in trials if trial.first is not None and trial.failing]
+    best = min(told, key=lambda trial: (len(trial.failing), -trial.iteration), default=None)
+    if best is not None:
+        return best.first
     return trials[-1].first if trials else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from pytest_iterctl.control.decision import Situation, combine_reviews
@@ -89,8 +90,9 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
     """What the decision about one iteration of a task depends on."""
     attempt = attempt_at(state, task, iteration)
     suite = attempt.suite
-    reached = _limit_in_force(state, task, attempt)
-    before_retry = exhausted(limits_of(state), spent(state, attempt), new_iteration=True)
+    limits, used = limits_of(state), spent(state, attempt)
+    reached = _limit_in_force(limits, used, task, attempt)
+    before_retry = exhausted(limits, used, new_iteration=True)
     start, start_text = _start_problem(task, attempt)
     errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if turn.outcome is not TurnOutcome.DONE]
     baseline = iteration == 0  # nobody has tried yet, so there is nothing that a setting could forbid to retry
@@ -101,7 +103,7 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         tests="pass" if suite is not None and suite.passed else "fail",
         review="approve" if attempt.approved else _review(task, attempt),
         feedback=feedback,
-        trials=trials(task),
+        trials=partial(trials, task),
         auto_retry_on_test_fail=task.settings.auto_retry_on_test_fail or baseline,
         auto_retry_on_review_reject=task.settings.auto_retry_on_review_reject or baseline,
         stopped_by=state.stopped_by,
@@ -118,9 +120,8 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
     )
 
 
-def _limit_in_force(state: RunState, task: TaskState, attempt: Attempt) -> tuple[str, str]:
+def _limit_in_force(limits: Limits, used: Spent, task: TaskState, attempt: Attempt) -> tuple[str, str]:
     """The limit that decides, if one does: overstepped, or in the way of what would have to come next."""
-    limits, used = limits_of(state), spent(state, attempt)
     reached = exceeded(limits, used)
     if reached is None and attempt.ended_by:
         return attempt.ended_by, f"{attempt.ended_by} reached"

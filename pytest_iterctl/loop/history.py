@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from pytest_iterctl.control.events import DURABLE, EVENT, Event
-from pytest_iterctl.control.state import Entry, RunState, apply, fold
+from pytest_iterctl.control.fold import apply, fold
+from pytest_iterctl.control.state import Entry, RunState
 from pytest_iterctl.errors import StoreError
 from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.journal import Journal, Record

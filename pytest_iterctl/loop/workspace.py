@@ -7,7 +7,8 @@ import secrets
 import time
 from pathlib import Path
 
-from pytest_iterctl.control.state import RunState, fold
+from pytest_iterctl.control.fold import fold
+from pytest_iterctl.control.state import RunState
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.history import entries_of
 from pytest_iterctl.redaction import Redactor

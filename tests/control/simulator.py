@@ -47,9 +47,10 @@ from pytest_iterctl.control.evidence import (
     TurnEvidence,
     TurnOutcome,
 )
+from pytest_iterctl.control.fold import apply, fold
 from pytest_iterctl.control.limits import Allowance, allowance
 from pytest_iterctl.control.standing import attempt_at, best_attempt, limits_of, situation, spent
-from pytest_iterctl.control.state import Entry, RunState, TaskState, apply, fold
+from pytest_iterctl.control.state import Entry, RunState, TaskState
 from pytest_iterctl.control.steps import (
     CallAgent,
     CallReviewer,

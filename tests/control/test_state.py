@@ -35,9 +35,10 @@ from pytest_iterctl.control.events import (
     Warned,
 )
 from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, SuiteEvidence, TurnEvidence, TurnOutcome
+from pytest_iterctl.control.fold import fold
 from pytest_iterctl.control.question import Option, Question
 from pytest_iterctl.control.standing import best_attempt, held_back, situation, trials
-from pytest_iterctl.control.state import Entry, RunState, TaskState, fold
+from pytest_iterctl.control.state import Entry, RunState, TaskState
 from pytest_iterctl.control.steps import CallAgent, Decide, Done, RunTests, Settle, TakeSnapshot, next_step
 from pytest_iterctl.plan.frozen import Settings
 from pytest_iterctl.plan.model import Agent, TestCommand

@@ -19,8 +19,9 @@ from pytest_iterctl.control.events import (
     TurnFinished,
 )
 from pytest_iterctl.control.evidence import Outcome, TurnOutcome
+from pytest_iterctl.control.fold import apply
 from pytest_iterctl.control.standing import attempt_at, limits_of, spent
-from pytest_iterctl.control.state import RunState, TaskState, apply
+from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.control.steps import (
     CallAgent,
     CallReviewer,

@@ -39,8 +39,9 @@ from pytest_iterctl.control.evidence import (
     TurnEvidence,
     TurnOutcome,
 )
+from pytest_iterctl.control.fold import apply
 from pytest_iterctl.control.standing import situation
-from pytest_iterctl.control.state import Entry, RunState, apply
+from pytest_iterctl.control.state import Entry, RunState
 from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.model import Agent, Limits

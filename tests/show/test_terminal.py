@@ -27,7 +27,8 @@ from pytest_iterctl.control.evidence import (
     TurnEvidence,
     TurnOutcome,
 )
-from pytest_iterctl.control.state import Entry, RunState, apply
+from pytest_iterctl.control.fold import apply
+from pytest_iterctl.control.state import Entry, RunState
 from pytest_iterctl.plan.freeze import LIMITS
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent
 from pytest_iterctl.plan.model import Agent
