@@ -33,6 +33,7 @@ def demo(*, keep: bool) -> int:
     repository = folder / "invoicing"
     make_repository(repository)
     print(f"A package with failing tests, in {repository}\n", flush=True)
+    os.chdir(repository)  # as somebody would who works in it
     workspace = Workspace(repository)
     plan = frozen_plan(workspace.root, Wishes())
     code = conduct(
@@ -45,6 +46,7 @@ def demo(*, keep: bool) -> int:
     print(f"\nThe first task was accepted after two tries; the second asks a question. Its report:\n  {report}\n")
     print(_excerpt(report))
     workspace.close()
+    os.chdir("/")
     if keep:
         print(f"Look around: cd {repository} && ITERCTL_STATE_DIR={folder / 'state'} iterctl status")
     else:

@@ -55,7 +55,7 @@ class ReportWriter:
         for task in state.tasks:
             path = self._path(state, task, "md")
             if path.exists():
-                found[task.id] = os.path.relpath(path)
+                found[task.id] = min(os.path.relpath(path), str(path), key=len)
         return found
 
     def _path(self, state: RunState, task: TaskState, suffix: str) -> Path:
