@@ -1,0 +1,62 @@
+"""The benchmarks start and print their figures in one form; what the figures are is nothing that a test could ask."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+LINE = re.compile(r"(?P<name>[a-z_0-9.]+): (\d+\.\d{3}|not measured) \(target <= [0-9.]+\) \S.*")
+FIGURES = {
+    "idle_plugin": {"instructions", "user_time"},
+    "loop_overhead": {"wall", "wall_paired", "busy", "own_share"},
+    "witness_cost": {"cpu_minimum", "cpu_paired", "with_reading", "instructions"},
+    "snapshot": {
+        f"{kind}.{figure}"
+        for kind in ("first_of_a_run", "clean", "20_edited", "20_edited_apart")
+        for figure in ("cpu", "wall")
+    },
+    "journal": {"resume_ms", "decision_ms", "next_step_ms", "durable_event_ms", "event_ms"},
+}
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(BENCHMARKS / f"{script}.py"), *arguments],
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_a_quick_benchmark_prints_one_line_per_figure(name: str) -> None:
+    # The environment at hand will do, and saves making one.
+    own = ("--venv", sys.prefix) if name == "idle_plugin" else ()
+    ran = run(name, "--quick", *own)
+    assert ran.returncode == 0, ran.stderr
+    lines = [LINE.fullmatch(line) for line in ran.stdout.splitlines()]
+    assert [line["name"].partition(".")[0] for line in lines if line is not None] == [name] * len(lines)
+    assert {line["name"].partition(".")[2] for line in lines if line is not None} == FIGURES[name]
+    assert len(lines) == len(FIGURES[name])
+
+
+@pytest.mark.parametrize("name", [*sorted(FIGURES), "run_all"])
+def test_every_benchmark_says_what_it_measures(name: str) -> None:
+    ran = run(name, "--help")
+    assert ran.returncode == 0, ran.stderr
+    assert "--quick" in ran.stdout
+    assert "--runs" in ran.stdout
+
+
+def test_run_all_runs_every_benchmark() -> None:
+    source = (BENCHMARKS / "run_all.py").read_text()
+    assert all(f'"{name}"' in source for name in FIGURES)
