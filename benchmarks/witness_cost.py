@@ -39,7 +39,7 @@ _WITNESSED = (sys.executable, str(_WITNESS), *_ARGUMENTS)
 
 
 def main() -> None:
-    given = options(__doc__ or "", size=10_000, runs=9, quick_size=100)
+    given = options(__doc__ or "", size=10_000, runs=15, quick_size=100)
     with scratch() as folder, tempfile.TemporaryFile(dir=folder) as log:
         # Plugins that happen to be installed would make a test dearer and the witness look cheaper.
         environment = clean_environment(folder) | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
