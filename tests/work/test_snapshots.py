@@ -651,7 +651,7 @@ def test_a_restore_that_somebody_disturbs_is_reported(world: World, monkeypatch:
     world.write("b.py", "changed\n")
     # A restore lists the work tree before and after; the second time, somebody is faster.
     deed = f"mkdir '{world.folder}/seen' 2>/dev/null && rmdir \"$0.d\" || printf disturbed > '{world.root}/a.py'"
-    intercept(world, monkeypatch, "*ls-files*-m*", deed)
+    intercept(world, monkeypatch, "*diff-files*", deed)
     with pytest.raises(RepositoryError, match=r"restore: a\.py"):
         snapshots.restore(base.commit)
 
