@@ -115,10 +115,11 @@ def scratch() -> Iterator[Path]:
         yield Path(folder).resolve()
 
 
-def git(root: Path, *arguments: str) -> None:
+def git(root: Path, *arguments: str, feed: bytes = b"") -> None:
     identity = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@localhost", "-c", "init.defaultBranch=main")
     settings = ("-c", "gc.auto=0", "-c", "core.fsync=none")
-    subprocess.run(["git", *identity, *settings, *arguments], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    call = ["git", *identity, *settings, *arguments]
+    subprocess.run(call, cwd=root, check=True, stdout=subprocess.DEVNULL, input=feed)
 
 
 def command(

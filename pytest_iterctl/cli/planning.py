@@ -31,6 +31,7 @@ class Wishes:
 
     command_line: SettingsPatch = dataclass_field(default_factory=SettingsPatch)
     ini: SettingsPatch = dataclass_field(default_factory=SettingsPatch)
+    ini_file: Path | None = None
     plan_file: Path | None = None
     task: str | None = None
     own_tests: tuple[str, ...] | None = None
@@ -41,7 +42,8 @@ class Wishes:
 def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
     """`own_tests` (from `pytest --iterate`) makes one task of them; None runs the plan's tasks."""
     found = wishes.plan_file or find_plan(root)
-    plan = load_plan(found, root=root) if found is not None else Plan()
+    home = home_of(found, root)
+    plan = load_plan(found, root=home) if found is not None else Plan()
     if plan.tasks and wishes.prompt and wishes.own_tests is None:
         raise UsageError("--prompt is for a plan without tasks", hint="each task has a prompt of its own")
     chosen = any(task.id == wishes.task for task in plan.tasks)
@@ -54,12 +56,27 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
         environment=settings_from_environment(os.environ),
         ini=wishes.ini,
         source=os.path.relpath(found, root) if found is not None else "",
+        plan_folder=_below(home, root),
+        ini_folder=_below(home_of(wishes.ini_file, root), root) if wishes.ini_file is not None else None,
         only_task=wishes.task,
         default_tests=wishes.own_tests or (),
         default_prompt=wishes.prompt,
         commit_message=wishes.commit_message,
         python="",
     )
+
+
+def home_of(file: Path | None, root: Path) -> Path:
+    """What the paths in a plan or a configuration file are relative to: its folder, if that is in the work tree."""
+    if file is None:
+        return root
+    folder = file.absolute().parent.resolve()
+    return folder if folder.is_relative_to(root.resolve()) else root
+
+
+def _below(folder: Path, root: Path) -> str:
+    relative = os.path.relpath(folder.resolve(), root.resolve())
+    return "" if relative == "." else relative
 
 
 def _from_here(settings: SettingsPatch) -> SettingsPatch:
@@ -78,7 +95,7 @@ def _absolute(command: str) -> str:
     except ValueError:
         return command
     path = Path(program)
-    if "/" not in program or path.is_absolute() or not path.exists():
+    if path.is_absolute() or ("/" not in program and shutil.which(program) is not None) or not path.is_file():
         return command
     return shlex.join([str(path.resolve()), *arguments])
 

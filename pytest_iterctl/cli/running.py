@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pytest_iterctl.cli.conduct import Manner, conduct
-from pytest_iterctl.cli.planning import Wishes, frozen_plan, print_dry_run, prompt_text
+from pytest_iterctl.cli.planning import Wishes, frozen_plan, home_of, print_dry_run, prompt_text
 from pytest_iterctl.control.events import StopRequested
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.checkpoint import load_checkpoint
@@ -49,20 +49,12 @@ def run(
     frozen = frozen_plan(workspace.root, wishes)
     if dry_run:
         return print_dry_run(frozen, as_module=True)
-    directory = _directory(workspace, plan)
+    directory = home_of(plan, workspace.root)
     return conduct(
         workspace,
         manner,
         lambda audience: start_run(workspace, frozen, audience, directory=directory, as_module=True),
     )
-
-
-def _directory(workspace: Workspace, plan: Path | None) -> Path:
-    """A plan's paths are relative to the plan, as long as it lies in the work tree."""
-    if plan is None:
-        return workspace.root
-    folder = plan.absolute().parent.resolve()
-    return folder if folder.is_relative_to(workspace.root.resolve()) else workspace.root
 
 
 def resume(

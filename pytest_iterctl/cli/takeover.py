@@ -11,7 +11,7 @@ import pytest
 
 from pytest_iterctl.cli.conduct import Manner, conduct
 from pytest_iterctl.cli.guard import guarded
-from pytest_iterctl.cli.planning import Wishes, frozen_plan, print_dry_run, prompt_text
+from pytest_iterctl.cli.planning import Wishes, frozen_plan, home_of, print_dry_run, prompt_text
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.run import refuse_unsupported_system, resume_run, start_run
 from pytest_iterctl.loop.workspace import Workspace
@@ -44,7 +44,11 @@ def _run(config: pytest.Config) -> int:
     if resumed is not None:
         run = workspace.find_run(resumed or None)
         return conduct(workspace, manner, lambda audience: resume_run(workspace, run, audience))
-    plan = frozen_plan(workspace.root, _wishes(config, arguments, directory))
+    wishes = _wishes(config, arguments, directory)
+    plan = frozen_plan(workspace.root, wishes)
+    if not plan.discover and not wishes.own_tests:
+        # The plan's own task with its own tests: their paths were written in the plan's folder.
+        directory = home_of(workspace.root / plan.source, workspace.root)
     if config.option.iterate_dry_run:
         return print_dry_run(plan, as_module=_ran_as_module())
     return conduct(
@@ -56,17 +60,24 @@ def _run(config: pytest.Config) -> int:
 
 def _wishes(config: pytest.Config, arguments: Sequence[str], directory: Path) -> Wishes:
     option = config.option
-    plan_file = option.iterate_plan or config.getini("iterate_plan")
     prompt = option.iterate_prompt or config.getini("iterate_prompt") or ""
     return Wishes(
         command_line=_settings({name: getattr(option, twin) for name, twin in INI_TWINS.items()}, "option"),
         ini=_settings({name: _ini(config, twin) for name, twin in INI_TWINS.items()}, "ini"),
-        plan_file=directory / plan_file if plan_file else None,
+        ini_file=config.inipath,
+        plan_file=_plan_file(config, directory),
         task=option.iterate_task,
         own_tests=child_arguments(arguments, directory),
         prompt=prompt_text(prompt, directory),
         commit_message=_optional_value(config, arguments, "--iterate-commit"),
     )
+
+
+def _plan_file(config: pytest.Config, directory: Path) -> Path | None:
+    typed, written = config.option.iterate_plan, config.getini("iterate_plan")
+    if typed or not written:
+        return directory / str(typed) if typed else None
+    return (config.inipath.parent if config.inipath is not None else config.rootpath) / str(written)
 
 
 def _ini(config: pytest.Config, name: str) -> str | list[str] | None:

@@ -159,7 +159,7 @@ class Stages:
             prompt=self.workspace.redactor(prompt),
             feedback=feedback or {},
             diff=diff,
-            directory=self.directory,
+            directory=self.directory if agent.folder is None else self.workspace.root / agent.folder,
             private=self.private / "calls" / name,
             seconds=allowed.seconds,
             limit=allowed.limit,

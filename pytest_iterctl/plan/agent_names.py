@@ -31,22 +31,28 @@ def known_agents(names: Iterable[str]) -> tuple[str, ...]:
     return (*names, *BUILT_IN_AGENTS)
 
 
-def resolve_agent(word: str, agents: Mapping[str, Agent], *, root: Path) -> NamedAgent:
-    """The agent, spelt out. Paths in a command line are relative to the repository's root."""
-    unknown = unknown_agent(word, agents, root=root)
+def resolve_agent(
+    word: str, agents: Mapping[str, Agent], *, root: Path, plan_folder: str = "", folder: str | None = None
+) -> NamedAgent:
+    """The agent, spelt out. Paths in a command line are relative to `folder`, where the word was written.
+
+    The plan's own agents are at home in the plan's folder, whoever names them.
+    """
+    unknown = unknown_agent(word, agents, root=root / (folder or ""))
     if unknown:
         hint = unknown.hint or did_you_mean(word, known_agents(agents))
         raise UsageError(unknown.message, hint=hint or "name an agent of the plan, `hook`, `person` or a command line")
     if word in agents:
-        return NamedAgent(name=word, spec=agents[word])
+        spec = agents[word]
+        return NamedAgent(name=word, spec=spec, folder=plan_folder if spec.command is not None else None)
     if word == "hook":
         return NamedAgent(name=word, spec=Agent(hook=word))
     if word == "person":
         return NamedAgent(name=word, spec=Agent(person=True))
     program, *arguments = shlex.split(word)
     if not _on_path(program) and "/" not in program:
-        program = f"./{program}"  # found in the root, where a bare name would not be looked for
-    return NamedAgent(name=PurePath(program).name, spec=Agent(command=(program, *arguments)))
+        program = f"./{program}"  # found in the folder, where a bare name would not be looked for
+    return NamedAgent(name=PurePath(program).name, spec=Agent(command=(program, *arguments)), folder=folder)
 
 
 def unknown_agent(word: str, names: Iterable[str], *, root: Path) -> UnknownAgent | None:

@@ -69,20 +69,32 @@ def freeze(
     environment: SettingsPatch,
     ini: SettingsPatch,
     source: str,
+    plan_folder: str = "",
+    ini_folder: str | None = None,
     only_task: str | None = None,
     default_tests: tuple[str, ...] = (),
     default_prompt: str = "",
     commit_message: str | None = None,
     python: str = sys.executable,
 ) -> FrozenPlan:
-    """The plan of one run. A plan without tasks becomes one task, and the suite's markers may declare more."""
+    """The plan of one run. A plan without tasks becomes one task, and the suite's markers may declare more.
+
+    A command that the plan or pytest's ini names runs in the folder of that file, which is given below `root`.
+    """
     limits = _limits(ini, plan.settings, environment, command_line)
     if limits.level == "paranoid":
         message = "safety level paranoid needs a sandbox, which this version does not have"
         raise SafetyError(message, hint="use normal or permissive")
     tasks = _in_order(plan, only_task) if plan.tasks else ()
     alone = Task(id=ONLY_TASK, prompt=default_prompt, tests=default_tests)
-    origins = _Origins(ini, plan.settings, environment, command_line, agents=plan.agents, root=root, python=python)
+    origins = _Origins(
+        *(ini, plan.settings, environment, command_line),
+        agents=plan.agents,
+        root=root,
+        plan_folder=plan_folder,
+        ini_folder=ini_folder,
+        python=python,
+    )
     return FrozenPlan(
         source=source,
         limits=limits,
@@ -113,6 +125,8 @@ class _Origins:
     command_line: SettingsPatch
     agents: Mapping[str, Agent]
     root: Path
+    plan_folder: str
+    ini_folder: str | None
     python: str
 
     def freeze_task(self, task: Task) -> FrozenTask:
@@ -126,14 +140,16 @@ class _Origins:
             tests=task.tests or (),
             test=task.test,
             needs=task.needs,
-            agent=self._agent(agent) if isinstance(agent, str) else None,
-            reviewers=tuple(self._agent(word) for word in review) if isinstance(review, tuple) else (),
+            agent=self._agent(agent, self._folder(task, "agent")) if isinstance(agent, str) else None,
+            reviewers=tuple(self._agent(word, self._folder(task, "review")) for word in review)
+            if isinstance(review, tuple)
+            else (),
             settings=settings,
         )
 
     def _said_about(self, task: Task) -> dict[str, object]:
         said: dict[str, object] = {"python": self.python}
-        for origin in (self.ini, self.plan, task, self.environment, self.command_line):
+        for origin in self._lowest_first(task):
             for name in SettingsPatch.model_fields:
                 value = getattr(origin, name)
                 if value is not None and name != "safety":
@@ -142,8 +158,17 @@ class _Origins:
             said.setdefault("test_timeout", said["timeout"])
         return said
 
-    def _agent(self, word: str) -> NamedAgent:
-        return resolve_agent(word, self.agents, root=self.root)
+    def _lowest_first(self, task: Task) -> tuple[SettingsPatch, ...]:
+        return (self.ini, self.plan, task, self.environment, self.command_line)
+
+    def _folder(self, task: Task, name: str) -> str | None:
+        """Where the word that counts was written, if that was a file."""
+        files = ((self.ini, self.ini_folder), (self.plan, self.plan_folder), (task, self.plan_folder))
+        said = [origin for origin in self._lowest_first(task) if getattr(origin, name) is not None]
+        return next((folder for origin, folder in files if origin is said[-1]), None)
+
+    def _agent(self, word: str, folder: str | None) -> NamedAgent:
+        return resolve_agent(word, self.agents, root=self.root, plan_folder=self.plan_folder, folder=folder)
 
 
 def _in_order(plan: Plan, only_task: str | None) -> tuple[Task, ...]:

@@ -34,6 +34,10 @@ class NamedAgent(Value):
 
     name: str
     spec: Agent
+    folder: str | None = Field(
+        default=None,
+        description="below the repository's root: where its command was written and runs; else as the tests",
+    )
 
 
 class FrozenTask(Value):

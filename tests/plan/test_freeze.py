@@ -220,7 +220,7 @@ class TestAgents:
     @pytest.mark.parametrize(
         ("word", "expected"),
         [
-            ("coder", NamedAgent(name="coder", spec=Agent(command=("x", "--fix")))),
+            ("coder", NamedAgent(name="coder", spec=Agent(command=("x", "--fix")), folder="")),
             ("hook", NamedAgent(name="hook", spec=Agent(hook="hook"))),
             ("person", NamedAgent(name="person", spec=Agent(person=True))),
             ("on-path --say 'a b'", NamedAgent(name="on-path", spec=Agent(command=("on-path", "--say", "a b")))),
