@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -147,11 +148,13 @@ class PrivateIndex:
 
     def _look(self) -> _Work:
         self._notice_appeared()
-        untracked = self._sort_untracked(self._list_untracked())
+        with ThreadPoolExecutor(1) as beside:  # two git processes side by side: each looks at every file or folder
+            touched = beside.submit(self._list_touched)
+            untracked = self._sort_untracked(self._list_untracked())
         if refusal := excess(untracked, self.limits):
             raise RepositoryError(refusal, hint="name what is not source in .gitignore")
         work = _Work(list(untracked.files), set(untracked.left_out))
-        self._sort_tracked(self._list_touched(), work)
+        self._sort_tracked(touched.result(), work)
         return self._look_behind(work) if work.folders else work
 
     def _look_behind(self, work: _Work) -> _Work:
