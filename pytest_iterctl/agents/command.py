@@ -28,7 +28,7 @@ def call_command(turn: Turn, tick: Tick) -> Reply:
     )
     finished = run(command, tick=tick)
     evidence = evidence_of(turn, finished, any_exit_code=turn.stage == "review")
-    return Reply(evidence, finished.stdout.text, finished.stderr.text)
+    return Reply(evidence, finished.stdout.text, finished.stderr.text, finished.survivors)
 
 
 def private_file(directory: Path, name: str, text: str) -> Path:

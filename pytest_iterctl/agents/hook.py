@@ -33,8 +33,8 @@ def call_hook(turn: Turn, tick: Tick) -> Reply:
     finished, result = _host(turn, request, tick)
     evidence = evidence_of(turn, finished)
     if evidence.outcome is not TurnOutcome.DONE:
-        return Reply(evidence, finished.stdout.text, finished.stderr.text)
-    return Reply(_with_result(evidence, result), json.dumps(result), finished.stderr.text)
+        return Reply(evidence, finished.stdout.text, finished.stderr.text, finished.survivors)
+    return Reply(_with_result(evidence, result), json.dumps(result), finished.stderr.text, finished.survivors)
 
 
 def notify_hooks(turn: Turn, decision: dict[str, object], tick: Tick) -> str:

@@ -64,11 +64,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: the evidence, and everything that was printed."""
+    """What came back: the evidence, everything that was printed, and how many processes nothing could end."""
 
     evidence: TurnEvidence
     stdout: str
     stderr: str = ""
+    survivors: int = 0
 
 
 class Caller(Protocol):

@@ -166,6 +166,10 @@ class Answered(Value):
     iterations: int = 0
     option: int = 0
     by: str = ""
+    limits: Limits | None = Field(default=None, description="to go on after a run-wide limit is to raise it")
+    review_again: bool = Field(
+        default=False, description="the tested change is still there; only its review is taken again"
+    )
 
 
 class Waited(Value):

@@ -282,6 +282,9 @@ def _answered(state: RunState, event: Answered) -> RunState:
         if event.effect == "approve":
             return _approved(reopened, alone=state.at_work == task.id) or heard
         last = task.attempts[-1]
+        if event.review_again:
+            back = _at_last_attempt(reopened, replace(last, decision=None), alone=state.at_work == task.id)
+            return back or heard
         untested = last.iteration == 0 and last.suite is None
         if untested:  # a suite that is green before the first iteration needs no agent, so it is looked at first
             reopened = replace(reopened, attempts=(*task.attempts[:-1], replace(last, decision=None)))
@@ -292,7 +295,8 @@ def _answered(state: RunState, event: Answered) -> RunState:
         bound = last.iteration + more
         return replace(_from_here(reopened), bound=bound, guidance=guidance, go_on=True)
 
-    return replace(_with(state, event.task, answered), finished=None, stopped_by="", interrupted=False)
+    after = replace(_with(state, event.task, answered), finished=None, stopped_by="", interrupted=False)
+    return replace(after, limits=event.limits) if event.limits is not None else after
 
 
 def _approved(task: TaskState, *, alone: bool) -> TaskState | None:
@@ -300,7 +304,12 @@ def _approved(task: TaskState, *, alone: bool) -> TaskState | None:
     last = task.attempts[-1]
     if last.suite is None or not last.suite.passed:
         return None
-    attempts = (*task.attempts[:-1], replace(last, decision=None, approved=True))
+    return _at_last_attempt(task, replace(last, decision=None, approved=True), alone=alone)
+
+
+def _at_last_attempt(task: TaskState, last: Attempt, *, alone: bool) -> TaskState | None:
+    """The task with its last attempt open again; None when the work tree neither holds it nor may be put back to it."""
+    attempts = (*task.attempts[:-1], last)
     if task.holds_last_attempt:
         return replace(task, attempts=attempts)
     if alone:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.plan.values import format_duration
 
-__all__ = ["Allowance", "Reached", "Spent", "allowance", "exceeded", "exhausted", "out_of_time"]
+__all__ = ["Allowance", "Reached", "Spent", "allowance", "exceeded", "exhausted", "extended", "out_of_time"]
 
 #: Three times $0.10 is a little more than $0.30 in binary; nobody is stopped for that.
 _ROUNDING = 1e-9
@@ -87,6 +87,15 @@ def allowance(limits: Limits, spent: Spent, timeout: float, *, in_iteration: boo
         bounds.append((left, "max_duration_per_iteration"))
     seconds, limit = min(bounds, key=lambda bound: bound[0])
     return Allowance(max(seconds, 0.0), limit)
+
+
+def extended(limits: Limits, planned: Limits, spent: Spent, name: str) -> Limits | None:
+    """As much again as the plan allowed, on top of what is spent; None for limits that each iteration has anew."""
+    used = {"max_total_cost": spent.total_cost, "max_total_duration": spent.total_seconds}
+    if name not in used:
+        return None
+    more = max(getattr(limits, name), used[name]) + getattr(planned, name)
+    return limits.model_copy(update={name: more})
 
 
 def _cost(name: str, limit: float, spent: float, *, run_wide: bool) -> Reached:

@@ -51,7 +51,8 @@ def ask(reason: str, trials: tuple[Trial, ...], *, explanation: str, review: str
             )
         case "limit":
             return Question(
-                text=f"{_sentence(explanation)} Raise the limit and go on, or stop?", options=(_GO_ON, _STOP)
+                text=f"{_sentence(explanation)} Go on, or stop?",
+                options=(Option(label="allow as much again, and go on", effect="continue"), _STOP),
             )
         case "stopped":
             return Question(text=f"The run was {explanation}. Go on, or leave it?", options=(_GO_ON, _STOP))

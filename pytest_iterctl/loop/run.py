@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest_iterctl
 from pytest_iterctl.agents.person import at_terminal
 from pytest_iterctl.control.events import Answered, Resumed, RunStarted, Warned
+from pytest_iterctl.control.limits import extended
+from pytest_iterctl.control.standing import spent
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import RepositoryError, UsageError
 from pytest_iterctl.loop.driver import Driver
@@ -128,9 +130,31 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
                 "the work tree has changed since its tests ran, so there is nothing tested to approve",
                 hint="go on with: --continue TEXT (the tests decide again)",
             )
+        if answered.effect == "continue":
+            answered = answered.model_copy(update=_what_to_go_on_with(workspace, history.state, task, answered))
         workspace.place.stop_file(run).unlink(missing_ok=True)
         history.record(answered)
         return Driver(workspace, history, audience.tick).go()
+
+
+def _what_to_go_on_with(workspace: Workspace, state: RunState, task: TaskState, answer: Answered) -> dict[str, object]:
+    """Going on after a run-wide limit raises it; after a reviewer that failed, only the review is taken again."""
+    if state.started is not None and state.limits is not None:
+        used = spent(state, task.attempts[-1])
+        limits = extended(state.limits, state.started.plan.limits, used, task.limit)
+        if limits is not None:
+            return {"limits": limits}
+    failed = task.decision is not None and task.decision.reason == "agent-failed"
+    there = task.holds_last_attempt or state.at_work == task.id
+    if (
+        failed
+        and there
+        and not answer.guidance
+        and _may_be_approved(task)
+        and not _edited_meanwhile(workspace, state.run, task)
+    ):
+        return {"review_again": True}
+    return {}
 
 
 def _answered(task: TaskState, answer: Answer) -> Answered:

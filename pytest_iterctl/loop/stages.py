@@ -69,6 +69,7 @@ class Stages:
         evidence = reply.evidence.model_copy(update={"output_key": key})
         self.history.record(TurnFinished(task=task.id, iteration=step.iteration, turn=evidence))
         self._keep(key, "generate", step.agent.name, reply.stdout + reply.stderr)
+        self._warn_of_survivors(f"the agent {step.agent.name}", reply.survivors)
 
     def test(self, step: RunTests) -> None:
         task = self.state.task(step.task)
@@ -81,6 +82,7 @@ class Stages:
     def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
         self.history.record(SuiteFinished(task=task.id, iteration=iteration, suite=tested.suite))
         self._keep(self._key(task, iteration, "test"), "test", "", tested.output)
+        self._warn_of_survivors("the tests", tested.survivors)
 
     def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
         allowed = self._allowance(attempt, task.settings.test_timeout)
@@ -99,6 +101,7 @@ class Stages:
         evidence = reply.evidence.model_copy(update={"output_key": key})
         self.history.record(ReviewFinished(task=task.id, iteration=step.iteration, review=review, turn=evidence))
         self._keep(key, "review", step.reviewer.name, reply.stdout + reply.stderr)
+        self._warn_of_survivors(f"the reviewer {step.reviewer.name}", reply.survivors)
 
     def notify(self, task: TaskState) -> str:
         """Tell the Python hooks of the decision just taken; '' or why that did not work."""
@@ -129,6 +132,11 @@ class Stages:
                 self.memory.put(each, text, stored_at=now(), agent_id=agent, stage_num=_NUMBERS[stage])
         except StoreError as error:
             self.history.record(Warned(text=f"the output {key} is not kept: {error.message}"))
+
+    def _warn_of_survivors(self, whose: str, count: int) -> None:
+        if count:
+            text = f"{whose} left {count} process(es) that could not be ended and may still be at work"
+            self.history.record(Warned(text=text))
 
     def _allowance(self, attempt: Attempt, timeout: float) -> Allowance:
         return allowance(limits_of(self.state), spent(self.state, attempt), timeout, in_iteration=attempt.iteration > 0)

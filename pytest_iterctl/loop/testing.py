@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
@@ -35,6 +35,7 @@ class Tested:
     output: str
     stopped: bool
     log: WitnessLog | None = None
+    survivors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Bench:
             else:
                 within = format_duration(allowance.seconds)
                 update = {"reason": f"{tested.suite.reason or 'the tests were ended'} (no end within {within})"}
-            return Tested(tested.suite.model_copy(update=update), tested.output, tested.stopped, tested.log)
+            return replace(tested, suite=tested.suite.model_copy(update=update))
         return tested
 
     def _pytest(self, task: FrozenTask, allowance: Allowance, tick: Tick, extra: tuple[str, ...]) -> Tested:
@@ -81,7 +82,7 @@ class Bench:
             output_tail=output[-_OUTPUT_TAIL:],
             junit=self._cross_check(log),
         )
-        return Tested(suite, output, finished.ended_by == "stop", log)
+        return Tested(suite, output, finished.ended_by == "stop", log, finished.survivors)
 
     def _cross_check(self, log: WitnessLog) -> JUnitCheck | None:
         """The user's own --junitxml file of this run must not say otherwise."""
@@ -109,7 +110,7 @@ class Bench:
         if not ran.reports and ran.stale and suite.outcome is Outcome.NO_REPORT:
             reason = f"{suite.reason}; {len(ran.stale)} older report(s) were left as they were and don't count"
             suite = suite.model_copy(update={"reason": reason})
-        return Tested(suite, output, ran.finished.ended_by == "stop")
+        return Tested(suite, output, ran.finished.ended_by == "stop", survivors=ran.finished.survivors)
 
     def _judge(self, task: FrozenTask, finished: Finished, reports: tuple[Path, ...]) -> SuiteEvidence:
         common: dict[str, object] = {"exit_code": finished.exit_code, "seconds": finished.seconds}

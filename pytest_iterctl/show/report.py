@@ -123,14 +123,12 @@ def _question(state: RunState, task: TaskState) -> Part | None:
     if question is None or decision is None:
         return None
     resume = _resume(state, decision)
-    # More iterations are of no use while a limit of the whole run leaves nothing to spend.
-    spent = decision.limit.startswith("max_total")
     return {
         "text": bounded(question.text),
         "options": [
-            _option(state, task, option, number, resume) for number, option in enumerate(question.options, start=1)
+            _option(state, task, option, number, decision) for number, option in enumerate(question.options, start=1)
         ],
-        "continue": None if spent else f'{command_for(state, task, "answer")} --continue "…"',
+        "continue": f'{command_for(state, task, "answer")} --continue "…"',
         "abort": command_for(state, task, "answer", "--abort"),
         "resume": resume or None,
     }
@@ -143,11 +141,11 @@ def _resume(state: RunState, decision: Decision) -> str:
     return base if decision.reason == "stopped" else ""
 
 
-def _option(state: RunState, task: TaskState, option: Option, number: int, resume: str) -> Part:
-    goes_on = option.effect == "continue"
+def _option(state: RunState, task: TaskState, option: Option, number: int, decision: Decision) -> Part:
+    resumes = option.effect == "continue" and decision.reason == "stopped"
     more = f"up to {counted(task.settings.max_iterations, 'more iteration')}, from what the work tree holds"
     effects = {
-        "continue": "goes on where it was stopped" if resume else more,
+        "continue": "goes on where it was stopped" if resumes else more,
         "approve": "the change is accepted as it is",
         "abort": "the task ends here, the work tree stays as it is",
     }
@@ -157,7 +155,7 @@ def _option(state: RunState, task: TaskState, option: Option, number: int, resum
         "effect": option.effect,
         "next": effects[option.effect],
         "guidance": bounded(option.guidance),
-        "command": resume if resume and goes_on else command_for(state, task, "answer", "--option", str(number)),
+        "command": _resume(state, decision) if resumes else command_for(state, task, "answer", "--option", str(number)),
     }
 
 

@@ -103,7 +103,12 @@ def _question(report: _Part) -> list[str]:
     ]
     lines += ["", *_table(["", "Option", "What happens next", "Answer"], rows)]
     own_words = f"In your own words: {question.code('continue')}. " if question.has("continue") else ""
-    return [*lines, "", f"{own_words}To end it: {question.code('abort')}. Until someone answers, nothing happens."]
+    limit = f"For a limit of your own: {question.code('resume')}. " if "--limit" in question.text("resume") else ""
+    return [
+        *lines,
+        "",
+        f"{own_words}{limit}To end it: {question.code('abort')}. Until someone answers, nothing happens.",
+    ]
 
 
 def _situation(report: _Part) -> list[str]:

@@ -82,10 +82,9 @@ def _needs_action(state: RunState, task: TaskState, style: Style) -> None:
     for number, option in enumerate(question.options, 1):
         _line(style, str(number), None, one_line(option.label, 200), "note")
     named = f" --task {task.id}" if len(state.tasks) > 1 else ""
+    _line(style, "Answer", None, f"iterctl answer {state.run}{named} --option 1", "note")
     if task.limit and task.limit != "person":
         _line(style, "Resume", None, f"iterctl resume {state.run} --limit {task.limit}=VALUE", "note")
-    else:
-        _line(style, "Answer", None, f"iterctl answer {state.run}{named} --option 1", "note")
 
 
 def _line(style: Style, word: str, seconds: float | None, text: str, paint: Paint) -> None:

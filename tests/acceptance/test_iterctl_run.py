@@ -426,3 +426,49 @@ def test_every_call_of_an_iteration_is_kept_in_memory(files: Project) -> None:
     run = files.iterctl("run", "--format", "json").json["run"]
     assert "first try" in files.iterctl("memory", run, "stage-1-output@1").out
     assert "second try" in files.iterctl("memory", run, "stage-1-output@1#2").out
+
+
+@pytest.mark.parametrize("answer", [("--option", "1"), ("--continue", "Say yes.")])
+def test_going_on_after_a_limit_of_the_run_allows_as_much_again(files: Project, answer: tuple[str, str]) -> None:
+    plan(files, task(files, "a", "yes"), safety={"max_total_cost": 1.0})
+    files.agent(
+        {"write": {"a.txt": "no"}, "report": {"cost_usd": 1.25}}, {"write": {"a.txt": "yes"}, "report": {"cost_usd": 1}}
+    )
+    stopped = files.iterctl("run", "--format", "json")
+    assert (stopped.code, stopped.json["tasks"][0]["limit"]) == (11, "max_total_cost")
+    ran = files.iterctl("answer", stopped.json["run"], *answer, "--format", "json")
+    assert ran.code == 0, ran.err
+    assert (ran.json["cost_usd"], len(files.calls)) == (2.25, 2)
+
+
+def test_the_raised_limit_holds_too(files: Project) -> None:
+    plan(files, task(files, "a", "yes"), safety={"max_total_cost": 1.0})
+    files.agent({"write": {"a.txt": "no"}, "report": {"cost_usd": 1.25}}, {"report": {"cost_usd": 1.5}})
+    run = files.iterctl("run", "--format", "json").json["run"]
+    ran = files.iterctl("answer", run, "--option", "1", "--format", "json")
+    assert (ran.code, ran.json["tasks"][0]["limit"], len(files.calls)) == (11, "max_total_cost", 2)
+
+
+def test_trying_again_after_a_failed_reviewer_asks_the_reviewer_and_not_the_agent(files: Project) -> None:
+    review = files.tools / "review.sh"
+    review.write_text(f'#!/bin/sh\ntest -e {files.tools}/awake || exit 42\necho \'{{"status": "approve"}}\'\n')
+    review.chmod(0o755)
+    agents: dict[str, object] = {"sleepy": {"command": [str(review)]}}
+    plan(files, task(files, "a", "yes", review=["sleepy"]), agents=agents, backoff="none")
+    files.agent({"write": {"a.txt": "yes"}})
+    failed = files.iterctl("run", "--format", "json")
+    assert (failed.code, failed.json["tasks"][0]["reason"]) == (10, "agent-failed")
+    (files.tools / "awake").touch()
+    ran = files.iterctl("answer", failed.json["run"], "--option", "1", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert (len(files.calls), ran.json["tasks"][0]["iterations"]) == (1, 1)
+
+
+def test_after_an_edit_trying_again_tests_again_before_the_review(files: Project) -> None:
+    agents: dict[str, object] = {"broken": {"command": ["sh", "-c", "exit 42"]}}
+    plan(files, task(files, "a", "yes", review=["broken"]), agents=agents, backoff="none")
+    files.agent({"write": {"a.txt": "yes"}})
+    run = files.iterctl("run", "--format", "json").json["run"]
+    files.write("a.txt", "spoiled")
+    files.iterctl("answer", run, "--option", "1", "--format", "json")
+    assert len(files.calls) == 2

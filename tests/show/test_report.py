@@ -216,9 +216,9 @@ def test_a_limit_is_answered_by_raising_it() -> None:
     assert document["limit"] == "max_total_cost"
     assert document["question"]["resume"] == "iterctl resume 01JDQ3 --limit max_total_cost=VALUE"
     go_on, stop = document["question"]["options"]
-    assert go_on["command"] == document["question"]["resume"]
+    assert go_on["command"] == "iterctl answer 01JDQ3 --option 1"
     assert stop["command"] == "iterctl answer 01JDQ3 --option 2"
-    assert document["question"]["continue"] is None
+    assert document["question"]["continue"] == 'iterctl answer 01JDQ3 --continue "…"'
     assert "**Question.**" in render(document)
 
 
