@@ -26,6 +26,7 @@ Reason = Literal[
     "review-pending",
     "auto-retry-off",
     "agent-failed",
+    "agent-asked",
     "limit",
     "stopped",
     "no-tests",
@@ -74,6 +75,8 @@ class Situation:
     agent_failures: int = 0
     max_agent_failures: int = 3
     agent_error: str = ""
+    agent_gave_up: str = ""
+    agent_question: str = ""
     reviewer_failures: int = 0
     hopeless_start: Literal["", "no-tests", "usage-error"] = ""
     start_text: str = ""
@@ -103,6 +106,8 @@ def _override(situation: Situation) -> Decision | None:
         return _escalate(situation, "limit", situation.limit_text or situation.limit, limit=situation.limit)
     if situation.hopeless_start:
         return _escalate(situation, situation.hopeless_start, situation.start_text)
+    if situation.agent_gave_up:
+        return _escalate(situation, "agent-failed", situation.agent_gave_up)
     failures = max(situation.agent_failures, situation.reviewer_failures)
     if failures >= situation.max_agent_failures:
         who = "the agent" if situation.agent_failures >= situation.reviewer_failures else "a reviewer"
@@ -121,6 +126,8 @@ def _by_evidence(situation: Situation) -> Decision:
             explanation="tests pass and the review approves",
             message=PROCEED_MESSAGE,
         )
+    if situation.agent_question and situation.tests == "fail":
+        return _escalate(situation, "agent-asked", situation.agent_question)
     if situation.iteration >= situation.max_iterations:
         return _escalate(situation, "max-iterations", detect(situation.tried).text)
     if situation.tests == "fail":

@@ -14,6 +14,7 @@ __all__ = [
     "Counts",
     "Failure",
     "Feedback",
+    "Frame",
     "Outcome",
     "Priority",
     "ReviewEvidence",
@@ -57,6 +58,15 @@ class Counts(Value):
     reruns: int = 0
 
 
+class Frame(Value):
+    """One place in the project's own code on the way to a failure."""
+
+    path: str = Field(description="relative to the project's root")
+    line: int = 0
+    function: str = ""
+    source: str = Field(default="", description="the statement, which outlives a shift of line numbers")
+
+
 class Failure(Value):
     """One thing that is wrong, with all that is known about where and why."""
 
@@ -69,6 +79,8 @@ class Failure(Value):
     received: str | None = None
     detail: str = Field(default="", description="traceback as pytest showed it, bounded")
     output: str = Field(default="", description="tail of what the test printed, bounded")
+    frames: tuple[Frame, ...] = Field(default=(), description="the project's own frames, the outermost first, bounded")
+    cause: str = Field(default="", description="the exception that it was raised from, the first of a chain")
 
 
 class SuiteEvidence(Value):
@@ -91,11 +103,31 @@ class SuiteEvidence(Value):
 
 
 class TurnOutcome(StrEnum):
+    """How a call of an agent ended. Whether it changed anything is seen in the snapshot after it."""
+
     DONE = "done"
-    FAILED = "failed"
+    TOOLS_DENIED = "tools-denied"
+    ASKED = "asked"
+    OUT_OF_BUDGET = "out-of-budget"
+    RATE_LIMITED = "rate-limited"
+    NO_NETWORK = "no-network"
+    NOT_LOGGED_IN = "not-logged-in"
+    CRASHED = "crashed"
     TIMED_OUT = "timed-out"
+    UNREADABLE = "unreadable"
     LIMIT = "limit"
     STOPPED = "stopped"
+    FAILED = "crashed"
+
+    @property
+    def took_its_turn(self) -> bool:
+        """What it left in the work tree counts and is tested, even if it could not do all that it wanted to."""
+        return self in {TurnOutcome.DONE, TurnOutcome.TOOLS_DENIED, TurnOutcome.ASKED, TurnOutcome.OUT_OF_BUDGET}
+
+    @property
+    def is_failure(self) -> bool:
+        """It failed by itself: what it left is taken out, and it may be called again."""
+        return not self.took_its_turn and self not in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}
 
 
 class TurnEvidence(Value):
@@ -112,6 +144,10 @@ class TurnEvidence(Value):
     session_id: str | None = None
     output_key: str | None = Field(default=None, description="memory key of what it printed")
     limit: str = ""
+    denied: tuple[str, ...] = Field(default=(), description="tools that it wanted and was not allowed to use")
+    question: str = Field(default="", description="what it asks a person")
+    retry_after: float | None = Field(default=None, description="seconds that it was told to wait")
+    text: str = Field(default="", description="its last message, bounded")
 
 
 class ReviewEvidence(Value):

@@ -28,7 +28,6 @@ from pytest_iterctl.control.events import (
     Waited,
     Warned,
 )
-from pytest_iterctl.control.evidence import TurnOutcome
 from pytest_iterctl.control.state import Attempt, Entry, RunState, TaskState, TaskStatus
 from pytest_iterctl.plan.frozen import FrozenTask
 
@@ -212,7 +211,7 @@ def _with_lost_call(attempt: Attempt) -> Attempt:
 
 
 def _turn_finished(state: RunState, event: TurnFinished) -> RunState:
-    failed = event.turn.outcome in {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT}
+    failed = event.turn.outcome.is_failure
     closed = _in_attempt(
         _worked(state, event.turn.seconds),
         event.task,

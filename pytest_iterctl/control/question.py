@@ -15,6 +15,7 @@ __all__ = ["Effect", "Option", "Question", "ask"]
 
 Effect = Literal["continue", "approve", "abort"]
 _SHOWN = 120
+_ASKED = 600
 
 
 class Option(Value):
@@ -48,6 +49,18 @@ def ask(reason: str, trials: tuple[Trial, ...], *, explanation: str, review: str
             return Question(
                 text=f"{_sentence(explanation)} Try it again?",
                 options=(Option(label="try again", effect="continue"), _STOP),
+            )
+        case "agent-asked":
+            return Question(
+                text=f"The agent asks: {_short(explanation, _ASKED)} - What shall it be told?",
+                options=(
+                    Option(
+                        label="let the agent decide",
+                        effect="continue",
+                        guidance="A person read your question and leaves it to you: decide, and say what you decided.",
+                    ),
+                    _STOP,
+                ),
             )
         case "limit":
             return Question(
@@ -144,9 +157,9 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _short(text: str) -> str:
+def _short(text: str, length: int = _SHOWN) -> str:
     flat = _flat(text)
-    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+    return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
 def _sentence(text: str) -> str:

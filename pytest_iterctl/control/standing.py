@@ -7,18 +7,20 @@ from typing import Literal
 
 from pytest_iterctl.control.decision import Situation, combine_reviews
 from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, ReviewStatus, SuiteEvidence, TurnOutcome
-from pytest_iterctl.control.limits import Spent, exceeded, exhausted
+from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted
 from pytest_iterctl.control.pattern import Trial, counted
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.plan.frozen import Settings
 from pytest_iterctl.plan.model import Limits
+from pytest_iterctl.plan.values import format_duration
 
 __all__ = [
     "attempt_at",
     "attempt_text",
     "backoff",
     "best_attempt",
+    "gave_up",
     "held_back",
     "limits_of",
     "review_is_due",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 _LONGEST_WAIT = 60.0
+_DENIED = 5
 
 
 def review_is_due(task: TaskState, attempt: Attempt) -> bool:
@@ -70,6 +73,28 @@ def backoff(settings: Settings, failures: int) -> float:
     return min(settings.backoff_initial * growth, max(_LONGEST_WAIT, settings.backoff_initial))
 
 
+def gave_up(state: RunState, attempt: Attempt) -> str:
+    """Why it is of no use to call the agent again; '' as long as it is."""
+    turn = attempt.turns[-1] if attempt.turns else None
+    if turn is None:
+        return ""
+    error = f": {turn.error}" if turn.error else ""
+    if turn.outcome is TurnOutcome.NOT_LOGGED_IN:
+        return f"the agent is not logged in{error}"
+    if turn.outcome is TurnOutcome.RATE_LIMITED and turn.retry_after is not None:
+        wait = turn.retry_after
+        left = allowance(limits_of(state), spent(state, attempt), wait, in_iteration=attempt.iteration > 0)
+        if left.limit:
+            told = format_duration(wait)
+            return f"the agent is rate limited for {told}, which is more than {left.limit} leaves{error}"
+    if attempt.in_vain and turn.outcome is TurnOutcome.TOOLS_DENIED:
+        tools = ", ".join(turn.denied[:_DENIED]) or "not named"
+        return f"the agent was not allowed to use its tools ({tools}) and changed nothing{error}"
+    if attempt.in_vain and turn.outcome is TurnOutcome.OUT_OF_BUDGET:
+        return f"the agent's own budget is used up and it changed nothing{error}"
+    return ""
+
+
 def best_attempt(task: TaskState) -> Attempt | None:
     """The attempt with most tests passing; of equals the one with fewer failures, then the latest."""
     within = (attempt for attempt in task.attempts if attempt.iteration >= task.floor_iteration)
@@ -94,7 +119,7 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
     reached = _limit_in_force(limits, used, task, attempt)
     before_retry = exhausted(limits, used, new_iteration=True)
     start, start_text = _start_problem(task, attempt)
-    errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if turn.outcome is not TurnOutcome.DONE]
+    errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if not turn.outcome.took_its_turn]
     baseline = iteration == 0  # nobody has tried yet, so there is nothing that a setting could forbid to retry
     return Situation(
         task_id=task.id,
@@ -115,6 +140,8 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         reviewer_failures=task.reviewer_failures,
         max_agent_failures=task.settings.max_agent_failures,
         agent_error=errors[-1] if errors else "",
+        agent_gave_up=gave_up(state, attempt),
+        agent_question=attempt.question,
         hopeless_start=start,
         start_text=start_text,
     )

@@ -21,6 +21,7 @@ from pytest_iterctl.plan.model import Limits
 __all__ = ["Attempt", "Entry", "RunState", "TaskState", "TaskStatus"]
 
 TaskStatus = Literal["waiting", "running", "proceed", "escalated", "stopped", "aborted"]
+_UNFINISHED = frozenset({TurnOutcome.ASKED, TurnOutcome.TOOLS_DENIED, TurnOutcome.OUT_OF_BUDGET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,22 @@ class Attempt:
 
     @property
     def generated(self) -> bool:
-        return self.iteration == 0 or bool(self.turns and self.turns[-1].outcome is TurnOutcome.DONE)
+        return self.iteration == 0 or bool(self.turns and self.turns[-1].outcome.took_its_turn)
 
     @property
     def failed_turns(self) -> int:
-        return sum(1 for turn in self.turns if turn.outcome is not TurnOutcome.DONE)
+        return sum(1 for turn in self.turns if not turn.outcome.took_its_turn)
+
+    @property
+    def question(self) -> str:
+        """What the agent asked at the end of its turn."""
+        asked = bool(self.turns) and self.turns[-1].outcome is TurnOutcome.ASKED
+        return self.turns[-1].question if asked else ""
+
+    @property
+    def in_vain(self) -> bool:
+        """The agent took its turn and could do nothing: it asked instead, or was not allowed to."""
+        return self.changed is False and bool(self.turns) and self.turns[-1].outcome in _UNFINISHED
 
     @property
     def cut_off(self) -> bool:

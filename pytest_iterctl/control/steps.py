@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
-from pytest_iterctl.control.standing import backoff, held_back, limits_of, review_is_due, run_exit_code, spent
+from pytest_iterctl.control.standing import backoff, gave_up, held_back, limits_of, review_is_due, run_exit_code, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.plan.frozen import NamedAgent
@@ -199,7 +199,7 @@ def _close(task: TaskState, attempt: Attempt) -> Step:
 def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     if task.task.agent is None or state.stopped_by:
         return Decide(task.id, attempt.iteration)
-    if task.agent_failures >= task.settings.max_agent_failures:
+    if task.agent_failures >= task.settings.max_agent_failures or gave_up(state, attempt):
         return Decide(task.id, attempt.iteration)
     if exhausted(limits_of(state), spent(state, attempt), new_iteration=False):
         return Decide(task.id, attempt.iteration)
@@ -211,7 +211,8 @@ def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
 
 def _wait(state: RunState, task: TaskState, attempt: Attempt, failures: int, why: str) -> Wait:
     """The pause before the next call, no longer than the time that is left."""
-    pause = backoff(task.settings, failures)
+    told = attempt.all_turns[-1].retry_after or 0.0
+    pause = max(backoff(task.settings, failures), told)
     left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=attempt.iteration > 0)
     return Wait(task.id, attempt.iteration, left.seconds, why)
 
@@ -220,6 +221,8 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     iteration = attempt.iteration
     if iteration > 0 and not attempt.snapshot("generate"):
         return TakeSnapshot(task.id, iteration, "generate")
+    if attempt.in_vain:
+        return Decide(task.id, iteration)  # the tests would only show again what they have shown
     if attempt.suite is None:
         return RunTests(task.id, iteration)
     if not attempt.snapshot("test"):

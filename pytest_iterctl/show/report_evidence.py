@@ -46,7 +46,7 @@ def attempt_part(state: RunState, task: TaskState, attempt: Attempt, telling: Ma
     later = task.attempts[-1].iteration > attempt.iteration
     failing = suite.failing if suite is not None else ()
     kept = attempt.latest_snapshot if attempt.iteration > 0 else task.base
-    failed = [turn for turn in attempt.all_turns if turn.outcome is not TurnOutcome.DONE]
+    failed = [turn for turn in attempt.all_turns if not turn.outcome.took_its_turn]
     return {
         "iteration": attempt.iteration,
         "result": shown_line(attempt_text(attempt), 400),

@@ -30,6 +30,12 @@ __all__ = ["RULE", "Terminal", "status_line"]
 
 RULE = "─" * 12
 _WORD = 12
+_TURN_WORDS = {
+    TurnOutcome.LIMIT: "AGENT LIMIT",
+    TurnOutcome.ASKED: "ASKED",
+    TurnOutcome.TOOLS_DENIED: "DENIED",
+    TurnOutcome.RATE_LIMITED: "RATE LIMIT",
+}
 _WORKING = {"generate": "agent", "test": "tests", "review": "reviewer"}
 
 
@@ -72,10 +78,7 @@ class Terminal:
             case SuiteFinished():
                 self._suite(state, event)
             case TurnFinished() if event.turn.outcome is not TurnOutcome.DONE:
-                word = "AGENT LIMIT" if event.turn.outcome is TurnOutcome.LIMIT else "AGENT FAIL"
-                self._line(
-                    word, event.turn.seconds, self._number(state, event.task, event.iteration, event.turn.error), "bad"
-                )
+                self._turn(state, event)
             case SnapshotTaken() if event.stage == "generate":
                 self._generated(state, event)
             case SnapshotTaken() if event.left_out:
@@ -190,10 +193,19 @@ class Terminal:
             for failure in suite.failures[:20]:
                 self._indented(f"{failure.test}: {failure.message}")
 
+    def _turn(self, state: RunState, event: TurnFinished) -> None:
+        """A turn of which there is more to say than what it changed."""
+        turn = event.turn
+        word = _TURN_WORDS.get(turn.outcome, "AGENT FAIL")
+        known = {TurnOutcome.ASKED: turn.question, TurnOutcome.TOOLS_DENIED: ", ".join(turn.denied)}
+        text = one_line(known.get(turn.outcome) or turn.error or str(turn.outcome), 300)
+        paint: Paint = "warn" if turn.outcome.took_its_turn else "bad"
+        self._line(word, turn.seconds, self._number(state, event.task, event.iteration, text), paint)
+
     def _generated(self, state: RunState, event: SnapshotTaken) -> None:
         attempt = state.task(event.task).attempts[-1]
         turn = attempt.turns[-1]
-        if turn.outcome is not TurnOutcome.DONE:
+        if not turn.outcome.took_its_turn:
             return
         cost = f", ${turn.cost_usd:.2f}" if turn.cost_usd is not None else ""
         text = change_text(event.change) + cost

@@ -145,6 +145,8 @@ class TurnResult:
     cost: float | None = 0.0
     calls: int = 1
     changes: bool = True
+    retry_after: float | None = None
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,11 +233,15 @@ class FromTape:
         return self._turn(self._for(call))
 
     def _turn(self, tape: Tape) -> TurnResult:
-        outcomes = [TurnOutcome.DONE, TurnOutcome.FAILED, TurnOutcome.DONE, TurnOutcome.TIMED_OUT]
+        others = [each for each in TurnOutcome if each not in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}]
+        outcomes = [TurnOutcome.DONE, TurnOutcome.CRASHED, TurnOutcome.DONE, TurnOutcome.TIMED_OUT, *others]
         if self._stops:
             outcomes.append(TurnOutcome.STOPPED)
+        outcome = tape.pick(outcomes)
         return TurnResult(
-            outcome=tape.pick(outcomes),
+            outcome=outcome,
+            retry_after=tape.pick((None, 5.0, 4000.0)) if outcome is TurnOutcome.RATE_LIMITED else None,
+            question="Which one?" if outcome is TurnOutcome.ASKED else "",
             seconds=tape.pick((1.0, 0.0, 7.0, 60.0, 900.0)),
             cost=tape.pick((0.0, None, 0.25, 0.1, 3.0)),
             calls=tape.pick((1, 1, 4)),
@@ -363,7 +369,8 @@ class World:
         result = self.outcomes.turn(call)
         turn = self._spend(step.agent, result, allowed)
         if result.changes:
-            self.tree |= {f"{call.task}/{call.iteration}/{turn.outcome}/{self._label()}"}
+            word = "done" if turn.outcome.took_its_turn else turn.outcome
+            self.tree |= {f"{call.task}/{call.iteration}/{word}/{self._label()}"}
         self.record(TurnFinished(task=step.task, iteration=step.iteration, turn=turn))
 
     def _test(self, step: RunTests) -> Generator[None]:
@@ -428,6 +435,8 @@ class World:
             cost_usd=result.cost,
             calls=result.calls,
             limit=limit,
+            retry_after=result.retry_after,
+            question=result.question,
         )
 
     def _take(self, step: TakeSnapshot) -> None:

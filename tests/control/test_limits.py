@@ -153,7 +153,7 @@ def test_no_tests_run_when_the_time_is_up_also_when_the_money_is_overspent() -> 
 
 def test_a_wait_is_no_longer_than_the_time_that_is_left() -> None:
     task = a_task(settings=Settings(backoff_initial=3600.0))
-    outcomes = Scripted(suite_else=FAILED, turn_else=TurnResult(TurnOutcome.FAILED))
+    outcomes = Scripted(suite_else=FAILED, turn_else=TurnResult(TurnOutcome.CRASHED))
     world = World(a_plan(task, limits=limits(max_total_duration=30.0)), outcomes)
     world.run()
     assert [wait.seconds for wait in world.events(Waited)] == [28.0]
@@ -187,7 +187,7 @@ def test_each_failure_is_followed_by_one_wait_also_after_a_resume() -> None:
 
 def test_the_time_of_a_wait_counts_before_the_next_call() -> None:
     task = a_task(settings=Settings(backoff_initial=20.0, backoff="linear"))
-    turns = {("a", 1): [TurnResult(TurnOutcome.FAILED), TurnResult(seconds=100.0)]}
+    turns = {("a", 1): [TurnResult(TurnOutcome.CRASHED), TurnResult(seconds=100.0)]}
     outcomes = Scripted(suite_else=FAILED, turns=turns)
     world = World(a_plan(task, limits=limits(max_total_duration=30.0)), outcomes)
     world.run()

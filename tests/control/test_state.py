@@ -272,7 +272,7 @@ def test_to_approve_counts_for_what_was_seen_and_no_further() -> None:
 
 
 def test_failures_in_a_row_begin_anew_after_an_answer() -> None:
-    failing = Scripted(suite_else=FAILED, turn_else=TurnResult(TurnOutcome.FAILED))
+    failing = Scripted(suite_else=FAILED, turn_else=TurnResult(TurnOutcome.CRASHED))
     world = escalated(failing)
     assert world.state.task("a").agent_failures == 3
     world.answer("a", "continue")
@@ -350,7 +350,7 @@ def test_the_snapshot_and_the_tree_that_a_task_is_at_belong_together() -> None:
                     assert task.latest_tree == (",".join(sorted(tree)) or "empty")
 
     limits = GENEROUS.model_copy(update={"max_duration_per_iteration": 60.0})
-    turns = {("a", 1): [TurnResult(TurnOutcome.FAILED), TurnResult(seconds=100.0), TurnResult()]}
+    turns = {("a", 1): [TurnResult(TurnOutcome.CRASHED), TurnResult(seconds=100.0), TurnResult()]}
     world = World(a_plan(limits=limits), Scripted(turns=turns, suites={("a", 0): [FAILED]}))
     watched(world)
     world.resume(GENEROUS)

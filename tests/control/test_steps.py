@@ -161,7 +161,7 @@ class Referee:
                 own = f"{event.task}/"
                 self.accepted[event.task] = frozenset(edit for edit in self.world.tree if edit.startswith(own))
             elif isinstance(event, TurnFinished):
-                bad = event.turn.outcome in {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT}
+                bad = event.turn.outcome.is_failure
                 self.in_a_row[event.task] = self.in_a_row[event.task] + 1 if bad else 0
                 task = self.world.state.task(event.task)
                 assert self.in_a_row[event.task] <= task.settings.max_agent_failures
@@ -208,7 +208,7 @@ class Referee:
 
     def _was_not_done(self, step: CallAgent) -> None:
         assert not any(
-            (event.task, event.iteration, event.turn.outcome) == (step.task, step.iteration, TurnOutcome.DONE)
+            (event.task, event.iteration) == (step.task, step.iteration) and event.turn.outcome.took_its_turn
             for event in self.world.events(TurnFinished)
         )
 
@@ -498,7 +498,7 @@ def test_a_suite_that_is_green_from_the_start_needs_no_agent() -> None:
 
 
 def test_an_agent_that_keeps_failing_is_called_so_many_times_and_no_more() -> None:
-    outcomes = Scripted(suite_else=FAILED, turn_else=TurnResult(TurnOutcome.FAILED))
+    outcomes = Scripted(suite_else=FAILED, turn_else=TurnResult(TurnOutcome.CRASHED))
     world = World(a_plan(a_task(settings=Settings(max_agent_failures=2))), outcomes)
     world.run()
     ended = world.state.task("a")
@@ -669,7 +669,7 @@ def test_an_approved_attempt_is_back_in_the_tree_whatever_the_escalation_left_th
 
 
 def test_nobody_can_approve_what_was_not_tested() -> None:
-    outcomes = Scripted(suites={("a", 0): [FAILED]}, turn_else=TurnResult(TurnOutcome.FAILED))
+    outcomes = Scripted(suites={("a", 0): [FAILED]}, turn_else=TurnResult(TurnOutcome.CRASHED))
     world = World(a_plan(a_task(reviewers=1)), outcomes)
     world.run()
     world.answer("a", "approve")

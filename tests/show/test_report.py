@@ -354,14 +354,14 @@ def test_the_feedback_of_the_last_decision_went_to_nobody() -> None:
 def test_an_agent_that_failed_is_told_apart_from_tests_that_failed() -> None:
     story = Story().begin(suite(HALF_EVEN)).decide(0)
     for number in (1, 2, 3):
-        story.turn(1, outcome=TurnOutcome.FAILED, exit_code=1, error="rate limit")
+        story.turn(1, outcome=TurnOutcome.CRASHED, exit_code=1, error="rate limit")
         story.tell(Undone(task="rounding", iteration=1, kept=f"{number}" * 40, restored="ba5e" * 10))
     document = story.decide(1).document()
     assert document["reason"] == "agent-failed"
     assert [turn["error"] for turn in document["attempts"][1]["agent_failures"]] == ["rate limit"] * 3
     assert document["attempts"][1]["changed"] == "no snapshot of a change"
     assert {"text": "The agent failed 3 times", "shown_by": "iteration 1"} in document["certain"]
-    assert "`coder` did not do its turn (failed):" in render(document)
+    assert "`coder` did not do its turn (crashed):" in render(document)
 
 
 def test_an_attempt_that_changed_nothing_says_so() -> None:
@@ -612,7 +612,7 @@ def hostile_story(text: str) -> Story:
     change = Change(files=(text, text), file_count=70, added=1, deleted=1)
     story = Story(prompt=text, agent=agent(text), reviewers=(agent(text),), needs=(text,))
     story.tell(Warned(text=text)).begin(evidence).decide(0, told)
-    story.turn(1, outcome=TurnOutcome.FAILED, error=text, agent=text)
+    story.turn(1, outcome=TurnOutcome.CRASHED, error=text, agent=text)
     story.turn(1, change=change).judge(1, crashed).decide(1, told)
     story.turn(2, change=change).judge(2, suite())
     story.tell(
