@@ -38,6 +38,7 @@ def _take_settings() -> dict[str, str]:
 _settings = _take_settings() if __name__ == "__main__" else {}
 
 # Only now may anything be imported: our own folder would have been searched first.
+import copy
 import json
 import re
 import types
@@ -62,6 +63,8 @@ _MESSAGE, _DETAIL, _OUTPUT, _SOURCE = 4_000, 16_000, 2_000, 2_000
 _READ = 200_000
 _ALL_DETAILS = 32_000_000
 _FAILURES_PER_TEST = 20
+_FRAMES, _FRAMES_AT_LEAST, _FRAME_SOURCE, _CAUSE = 20, 3, 200, 500
+_SEEN_TWICE = 2
 _IDS_PER_LINE = 1_000
 
 _FILE_LINE = re.compile(
@@ -75,6 +78,22 @@ _ERROR_NAME = re.compile(
 _DOCTEST = re.compile(r"^Expected:\n.*?^Got:\n(?:    [^\n]*\n?|\n(?=    ))*", re.MULTILINE | re.DOTALL)
 _SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 _LAST_WORD = re.compile(r":\d+: (\w+)\s*\Z")
+_DEFINITION = re.compile(r"[ >]\s*(?:async\s+)?def\s+(\w+)")
+_FRAME = re.compile(
+    r'^(?:[ \t|]{0,80}File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<name>[^\n]+)'
+    r"|(?P<path>[^\s:][^:\n]*):(?P<at>\d+): in (?P<function>[^\n]+))(?:\n[ |]+(?P<source>[^\n]*))?",
+    re.MULTILINE,
+)
+_BROKEN_FILE = re.compile(
+    r'^(?:E[ \t]{1,80}|[ \t]{0,80})File "(?P<file>[^"\n]+)", line (?P<line>\d+)$(?:\nE?(?P<source>[^\n]*))?',
+    re.MULTILINE,
+)
+_NEXT_EXCEPTION = re.compile(
+    r"^(?:The above exception was the direct cause of the following exception|"
+    r"During handling of the above exception, another exception occurred):$",
+    re.MULTILINE,
+)
+_IN_A_GROUP = "+-+------"
 _CARETS = re.compile(r"[\s^~]+\Z")
 
 _system_write = os.write  # a test may replace os.write
@@ -139,26 +158,41 @@ class Descriptions:
         self.budget = _ALL_DETAILS
         standard = os.path.dirname(os.path.realpath(os.__file__))
         self.foreign = [standard + os.sep]
+        self.known: dict[str, str] = {}
 
     def use_root(self, root: str) -> None:
         self.root = os.path.realpath(root)
+        self.known.clear()
         prefix = os.path.realpath(sys.prefix)
         if prefix != self.root and not self.root.startswith(prefix + os.sep):
             self.foreign.append(prefix + os.sep)
 
     def place(self, path: str, line: int) -> str:
         """`file:line` relative to the root, or '' for what is not the project's own code."""
+        inside = self.inside(path)
+        return f"{inside}:{line}" if inside else ""
+
+    def inside(self, path: str) -> str:
+        """A file of the project relative to its root; many failures ask about the same few files."""
+        if path not in self.known:
+            self.known[path] = self._inside(path)
+        return self.known[path]
+
+    def _inside(self, path: str) -> str:
         whole = os.path.realpath(os.path.join(self.start, path))
         root = os.path.join(self.root, "")
         if not whole.startswith(root) or whole.startswith(tuple(self.foreign)) or not os.path.isfile(whole):
             return ""
         inside = whole[len(root) :].replace(os.sep, "/")
-        return "" if {"site-packages", "dist-packages"}.intersection(inside.split("/")) else f"{inside}:{line}"
+        return "" if {"site-packages", "dist-packages"}.intersection(inside.split("/")) else inside
 
     def failure(self, longrepr: Any) -> dict[str, object]:
         """Everything about one failure. It never raises: a failure that can't be described is still a failure."""
+        shown = longrepr
+        with suppress(Exception):  # a plugin's own representation may look like pytest's and not be one
+            shown = _without_recursion(longrepr)
         try:
-            return self._failure(longrepr, cut(str(longrepr), _READ))
+            return self._failure(shown, cut(str(shown), _READ))
         except Exception as error:  # noqa: BLE001 - a project's own representation may do anything
             return {"message": f"a failure that can't be shown: {type(error).__name__}"}
 
@@ -167,11 +201,31 @@ class Descriptions:
         kind = _kind(longrepr, message, text)
         places = ((self.place(path, line), entry) for path, line, entry in _candidates(longrepr, text, kind))
         where, entry = next((found for found in places if found[0]), ("", None))
+        frames: list[tuple[str, int, str, str]] = []
+        cause = ""
+        with suppress(Exception):
+            frames = self.frames(longrepr, text, kind)
+            cause = cut(_cause(longrepr, text), _CAUSE)
+        if not where and frames:
+            where = f"{frames[-1][0]}:{frames[-1][1]}"
         detail = cut(text, _DETAIL) if self.budget > 0 else ""
-        self.budget -= len(detail)
+        self.budget -= len(detail) + _FRAME_SOURCE * len(frames)
         found: dict[str, object] = {"where": where, "kind": kind, "message": cut(message, _MESSAGE)}
         found.update(source=cut(_source(entry), _SOURCE), detail=detail)
+        found.update(frames=frames, cause=cause)
         return found
+
+    def frames(self, longrepr: Any, text: str, kind: str) -> list[tuple[str, int, str, str]]:
+        """The way through the project's own code, the outermost first; each place once, however deep a recursion."""
+        found: dict[tuple[str, int], tuple[str, int, str, str]] = {}
+        for path, line, function, source in _way(longrepr, text, kind):
+            inside = self.inside(path)
+            if inside:
+                found.setdefault((inside, line), (inside, line, function[:_FRAME_SOURCE], source[:_FRAME_SOURCE]))
+        frames = list(found.values())
+        most = _FRAMES if self.budget > 0 else _FRAMES_AT_LEAST
+        head = most // 2
+        return frames if len(frames) <= most else frames[:head] + frames[head - most :]
 
     def exception(self, error: BaseException) -> dict[str, object]:
         """The same for an exception that pytest has not turned into a report."""
@@ -203,18 +257,123 @@ def _candidates(longrepr: Any, text: str, kind: str) -> Iterator[tuple[str, int,
     yield from ((path, line, None) for path, line in reversed(named))
 
 
-def _frames(longrepr: Any) -> Iterator[tuple[str, int, Any]]:
-    """Frames with their place, the deepest of the last exception first."""
+def _chain(longrepr: Any) -> list[tuple[Any, Any, Any]]:
+    """Traceback and crash of each exception, the first cause first; empty for what is only text."""
     chain = getattr(longrepr, "chain", None)
     if not chain and hasattr(longrepr, "reprtraceback"):
         chain = [(longrepr.reprtraceback, getattr(longrepr, "reprcrash", None), None)]
-    for traceback, crash, _ in reversed(chain or []):
+    return list(chain or [])
+
+
+def _frames(longrepr: Any) -> Iterator[tuple[str, int, Any]]:
+    """Frames with their place, the deepest of the last exception first."""
+    for traceback, crash, _ in reversed(_chain(longrepr)):
         for entry in reversed(traceback.reprentries):
             location = getattr(entry, "reprfileloc", None)
             if location is not None:
                 yield str(location.path), location.lineno, entry
         if crash is not None:
             yield str(crash.path), crash.lineno, None
+
+
+def _way(longrepr: Any, text: str, kind: str) -> Iterator[tuple[str, int, str, str]]:
+    """Path, line, function and source line of each frame of the last exception, the outermost first."""
+    chain = _chain(longrepr)
+    entries = [entry for entry in chain[-1][0].reprentries if getattr(entry, "reprfileloc", None)] if chain else []
+    for entry in entries:
+        source = _source(entry).split("\n", 1)[0]
+        yield str(entry.reprfileloc.path), entry.reprfileloc.lineno, _function(entry), source.strip()
+    if not entries:
+        shown = cut(str(chain[-1][0]), _READ) if chain else text
+        told = _NEXT_EXCEPTION.split(shown)[-1].partition(_IN_A_GROUP)[0]
+        for match in _FRAME.finditer(told):
+            path, line = match["file"] or match["path"], match["line"] or match["at"]
+            yield path, int(line), match["name"] or match["function"], (match["source"] or "").strip()
+    if kind in _SYNTAX:  # the deepest place is the broken file, which is no frame
+        for match in list(_BROKEN_FILE.finditer(text))[-1:]:
+            yield match["file"], int(match["line"]), "", (match["source"] or "").strip()
+
+
+def _function(entry: Any) -> str:
+    """The function that a frame is in: pytest names it in its short style, and shows its source in the long one."""
+    told = str(entry.reprfileloc.message)
+    if told.startswith("in "):
+        return told[3:]
+    lines = [str(line) for line in entry.lines]
+    marked = next((number for number, line in enumerate(lines) if line.startswith(">")), 0)
+    for number, line in enumerate(lines[: marked + 1]):
+        found = _DEFINITION.match(line)
+        if found and (number == marked or _indent(line) < _indent(lines[marked])):
+            return found[1]
+    return "<module>" if entry.reprfileloc.lineno == marked + 1 else ""
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line[1:].lstrip())
+
+
+def _cause(longrepr: Any, text: str) -> str:
+    """`Type: message` of the exception that began it all, '' when there was only one."""
+    chain = _chain(longrepr)
+    first: Any = None
+    if len(chain) > 1:
+        first = types.SimpleNamespace(reprtraceback=chain[0][0], reprcrash=chain[0][1])
+        text = cut(str(chain[0][0]), _READ)
+    else:
+        parts = _NEXT_EXCEPTION.split(text)
+        if len(parts) == 1:
+            return ""
+        text = parts[0]
+    message = _message(first, text)
+    told = message.strip().split("\n", 1)[0]
+    if told.startswith("Traceback ("):
+        told = message.rpartition("\n")[2]
+    kind = _kind(first, told, text)
+    return told if not kind or told.partition(":")[0].rpartition(".")[2] == kind else f"{kind}: {told}"
+
+
+class _LeftOut:
+    """Stands for the frames of a recursion between its first and its last round."""
+
+    style = "short"
+    reprfileloc = None
+
+    def __init__(self, count: int) -> None:
+        self.lines = (f"[… {count} frames of a recursion left out …]",)
+
+    def toterminal(self, writer: Any) -> None:
+        writer.line(self.lines[0])
+
+
+def _without_recursion(longrepr: Any) -> Any:
+    """The same with each place of a recursion at most twice; pytest's own object is left as it is."""
+    chain = getattr(longrepr, "chain", None) or []
+    collapsed = [_collapsed(traceback) for traceback, _, _ in chain]
+    if all(short is whole for short, (whole, _, _) in zip(collapsed, chain)):  # noqa: B905 - Python 3.9
+        return longrepr
+    shorter = copy.copy(longrepr)
+    shorter.chain = [(short, *rest) for short, (_, *rest) in zip(collapsed, chain)]  # noqa: B905 - Python 3.9
+    shorter.reprtraceback = collapsed[-1]
+    return shorter
+
+
+def _collapsed(traceback: Any) -> Any:
+    places: dict[tuple[str, int], list[int]] = {}
+    for number, entry in enumerate(traceback.reprentries):
+        location = getattr(entry, "reprfileloc", None)
+        key = (str(location.path), location.lineno) if location is not None else ("", number)
+        places.setdefault(key, []).append(number)
+    if all(len(seen) <= _SEEN_TWICE for seen in places.values()):
+        return traceback
+    kept = sorted({number for seen in places.values() for number in (seen[0], seen[-1])})
+    entries: list[Any] = []
+    for before, number in zip([-1, *kept], kept):  # noqa: B905 - Python 3.9
+        if number - before > 1:
+            entries.append(_LeftOut(number - before - 1))
+        entries.append(traceback.reprentries[number])
+    shorter = copy.copy(traceback)
+    shorter.reprentries = entries
+    return shorter
 
 
 def _message(longrepr: Any, text: str) -> str:

@@ -22,6 +22,8 @@ FIGURES = {
         for figure in ("cpu", "wall")
     },
     "journal": {"resume_ms", "decision_ms", "next_step_ms", "durable_event_ms", "event_ms"},
+    "junit": {"one_percent_failing", "memory_growth_mb", "all_failing"},
+    "feedback": {"bytes", "grouping_s"},
 }
 
 

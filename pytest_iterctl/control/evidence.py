@@ -81,6 +81,7 @@ class Failure(Value):
     output: str = Field(default="", description="tail of what the test printed, bounded")
     frames: tuple[Frame, ...] = Field(default=(), description="the project's own frames, the outermost first, bounded")
     cause: str = Field(default="", description="the exception that it was raised from, the first of a chain")
+    also: tuple[str, ...] = Field(default=(), description="more tests that fail for the same reason, by id only")
 
 
 class SuiteEvidence(Value):
@@ -91,7 +92,7 @@ class SuiteEvidence(Value):
     reason: str = Field(default="", description="one line that says why the outcome is what it is")
     counts: Counts = Field(default_factory=Counts)
     failures: tuple[Failure, ...] = Field(
-        default=(), description="with details; the first ones only when there are very many"
+        default=(), description="with details; when there are very many, the simplest of each cause"
     )
     failing: tuple[str, ...] = Field(default=(), description="ids of all failing tests")
     seconds: float = 0.0
@@ -117,7 +118,10 @@ class TurnOutcome(StrEnum):
     UNREADABLE = "unreadable"
     LIMIT = "limit"
     STOPPED = "stopped"
-    FAILED = "crashed"
+
+    @classmethod
+    def _missing_(cls, value: object) -> TurnOutcome | None:
+        return cls.CRASHED if value == "failed" else None  # in journals of the first version
 
     @property
     def took_its_turn(self) -> bool:

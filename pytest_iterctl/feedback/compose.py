@@ -2,24 +2,87 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from pytest_iterctl.control.evidence import Feedback, Outcome, Priority, ReviewEvidence, SuiteEvidence
 from pytest_iterctl.control.pattern import counted
-from pytest_iterctl.feedback.items import Item, items_of
-from pytest_iterctl.text import cut_middle, fence, one_line
+from pytest_iterctl.feedback.causes import group, named
+from pytest_iterctl.feedback.items import NAMED_TESTS, Item, items_of
+from pytest_iterctl.feedback.layout import Block, Section, laid_out, whole_page
+from pytest_iterctl.feedback.movement import Movement, movement, same_failures
+from pytest_iterctl.text import fence, one_line, strip_escapes, workflow_safe
 
-__all__ = ["LONG_FORM_BYTES", "compact", "feedback_document", "long_form", "movement", "summary_of", "whole_form"]
+__all__ = [
+    "LONG_FORM_BYTES",
+    "compact",
+    "feedback_document",
+    "long_form",
+    "movement",
+    "same_failures",
+    "summary_of",
+    "text_form",
+    "whole_form",
+]
 
 LONG_FORM_BYTES = 8192
 _DETAIL_BYTES = 1500
 _FEWEST = 20
+_LINE = 400
+_REGRESSED, _REGRESSED_IN_A_SUMMARY = 10, 2
+_NOBODY: frozenset[str] = frozenset()
+
+Reviews = tuple[ReviewEvidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How text that is not ours is shown: within a line of ours, and in lines of its own."""
+
+    span: Callable[[str], str]
+    block: Block
+    opening: str = ""
+
+
+def _code(text: str) -> str:
+    """Inline code, as it is: nothing in it is a link, a mention, a tag or the end of the code."""
+    line = one_line(text, 2 * _LINE)
+    ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+    pad = " " if not line or line[0] == "`" or line[-1] == "`" else ""
+    return f"{ticks}{pad}{line}{pad if line else ''}{ticks}"
+
+
+def _plain(text: str) -> str:
+    return workflow_safe(one_line(text, 2 * _LINE))
+
+
+def _barred(text: str) -> str:
+    """Lines behind a bar, so that none of them starts where ours do."""
+    lines = strip_escapes(text).rstrip("\n").split("\n")
+    return workflow_safe("\n".join(f"   | {line}".rstrip() for line in lines))
+
+
+# Without a word of ours in front, a summary that quotes a fence would begin like one.
+_MARKDOWN = _Style(_code, fence, "Summary: ")
+_TEXT = _Style(_plain, _barred)
 
 
 def compact(
-    suite: SuiteEvidence | None, reviews: tuple[ReviewEvidence, ...], limit: int, *, note: str = ""
+    suite: SuiteEvidence | None,
+    reviews: Reviews,
+    limit: int,
+    *,
+    note: str = "",
+    previous: SuiteEvidence | None = None,
+    passed_before: frozenset[str] = _NOBODY,
 ) -> Feedback:
     """Summary and items whose characters together stay within `limit`; what is left out is counted."""
-    items = items_of(suite, reviews)
-    summary = one_line(" ".join(filter(None, [note, summary_of(suite, reviews)])), max(limit // 2, _FEWEST))
+    moved = _moved(suite, previous, passed_before)
+    items = items_of(suite, reviews, regressed=frozenset(moved.regressed))
+    broken = f"Regressed: {_regressed(moved, _REGRESSED_IN_A_SUMMARY)}." if moved.regressed else ""
+    told = " ".join(filter(None, [note, broken, summary_of(suite, reviews)]))
+    summary = one_line(told, max(limit // 2, _FEWEST))
     left = limit - len(summary)
     lines: list[str] = []
     for number, item in enumerate(items):
@@ -37,14 +100,14 @@ def compact(
 
 
 def _line(item: Item) -> str:
-    return one_line(f"{item.title} [{item.where}]" if item.where else item.title, 400)
+    return one_line(f"{item.title} [{item.where}]" if item.where else item.title, _LINE)
 
 
 def _priority(items: tuple[Item, ...]) -> Priority:
     return items[0].priority if items else "low"
 
 
-def summary_of(suite: SuiteEvidence | None, reviews: tuple[ReviewEvidence, ...]) -> str:
+def summary_of(suite: SuiteEvidence | None, reviews: Reviews) -> str:
     """One line: what failed, by number and by name."""
     parts: list[str] = []
     if suite is not None and not suite.passed:
@@ -61,67 +124,123 @@ def summary_of(suite: SuiteEvidence | None, reviews: tuple[ReviewEvidence, ...])
 def _suite_summary(suite: SuiteEvidence) -> str:
     if suite.outcome is not Outcome.FAILED:
         return one_line(f"Tests did not run to a verdict ({suite.outcome}): {suite.reason}", 240)
-    first = suite.failures[0] if suite.failures else None
-    told = one_line(first.message or first.kind, 120) if first is not None else suite.reason
+    causes = group(suite.failures)
+    first = causes[0].example if causes else None
+    told = one_line(first.message or first.kind, 120) if first is not None else one_line(suite.reason)
     if not suite.failing:
         return f"Test failed: {told}"
     if len(suite.failing) == 1:
-        return f"Test failed: {suite.failing[0]}: {told}"
-    return f"{counted(len(suite.failing), 'test')} failed, {suite.counts.passed} passed; first: {told}"
-
-
-def movement(previous: SuiteEvidence | None, current: SuiteEvidence) -> str:
-    """What changed since the iteration before: fixed, still failing, new."""
-    if previous is None or previous.passed:
-        return ""
-    before, now = set(previous.failing), set(current.failing)
-    parts = [
-        f"{len(names)} {word}"
-        for word, names in (("fixed", before - now), ("still failing", before & now), ("newly failing", now - before))
-        if names
-    ]
-    return ", ".join(parts)
+        return f"Test failed: {one_line(suite.failing[0])}: {told}"
+    found = f" ({counted(len(causes), 'cause')})" if causes else ""
+    return f"{counted(len(suite.failing), 'test')} failed{found}, {suite.counts.passed} passed; first: {told}"
 
 
 def long_form(
     suite: SuiteEvidence | None,
-    reviews: tuple[ReviewEvidence, ...],
+    reviews: Reviews,
     *,
     limit: int = LONG_FORM_BYTES,
     where: str = "",
     previous: SuiteEvidence | None = None,
+    passed_before: frozenset[str] = _NOBODY,
+    reproduce: str = "",
 ) -> str:
-    """What a prompt carries: every item with its details, head and tail kept, and where the whole is."""
-    return cut_middle(whole_form(suite, reviews, previous=previous, detail=_DETAIL_BYTES), limit, where=where)
+    """What a prompt carries, as Markdown: every cause with its place, details as far as they fit, and what was cut."""
+    moved = _moved(suite, previous, passed_before)
+    items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
+    return _within(_MARKDOWN, _head(_MARKDOWN, suite, reviews, moved), items, limit, where)
+
+
+def text_form(
+    suite: SuiteEvidence | None,
+    reviews: Reviews = (),
+    *,
+    limit: int = LONG_FORM_BYTES,
+    where: str = "",
+    previous: SuiteEvidence | None = None,
+    passed_before: frozenset[str] = _NOBODY,
+    reproduce: str = "",
+) -> str:
+    """The same for terminals and logs: plain lines, and what tests printed behind a bar."""
+    moved = _moved(suite, previous, passed_before)
+    items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
+    return _within(_TEXT, _head(_TEXT, suite, reviews, moved), items, limit, where)
 
 
 def whole_form(
     suite: SuiteEvidence | None,
-    reviews: tuple[ReviewEvidence, ...],
+    reviews: Reviews,
     *,
     previous: SuiteEvidence | None = None,
-    detail: int | None = None,
+    passed_before: frozenset[str] = _NOBODY,
+    reproduce: str = "",
 ) -> str:
-    """Every item with its details as Markdown; text from tests and reviewers is fenced as data."""
-    lines = [summary_of(suite, reviews)]
-    if suite is not None and (moved := movement(previous, suite)):
-        lines.append(f"Since the iteration before: {moved}.")
-    for number, item in enumerate(items_of(suite, reviews), 1):
-        lines += ["", f"{number}. [{item.priority}] {item.title}"]
-        if item.where:
-            lines.append(f"   at {item.where}")
-        if len(item.tests) > 1:
-            lines.append("   " + one_line(", ".join(item.tests), 1000))
-        if item.detail:
-            lines.append(fence(cut_middle(item.detail, detail) if detail is not None else item.detail))
-    return "\n".join(lines) + "\n"
+    """Everything that is known, as Markdown: all tests by name, tracebacks and output too."""
+    moved = _moved(suite, previous, passed_before)
+    items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
+    sections = [_section(_MARKDOWN, number, item, whole=True) for number, item in enumerate(items, 1)]
+    return whole_page(_head(_MARKDOWN, suite, reviews, moved), sections, fence)
+
+
+def _moved(suite: SuiteEvidence | None, previous: SuiteEvidence | None, passed_before: frozenset[str]) -> Movement:
+    return movement(previous, suite, passed_before=passed_before) if suite is not None else Movement()
+
+
+def _head(style: _Style, suite: SuiteEvidence | None, reviews: Reviews, moved: Movement) -> str:
+    lines = [style.opening + style.span(summary_of(suite, reviews))]
+    if moved:
+        lines.append(f"Since the iteration before: {moved.text}.")
+    if moved.regressed:
+        lines.append(f"Regressed, passed before: {style.span(_regressed(moved, _REGRESSED))}")
+    return "\n".join(lines)
+
+
+def _regressed(moved: Movement, most: int) -> str:
+    names = tuple(one_line(test, 100) for test in moved.regressed)
+    return named(names, most)
+
+
+def _within(style: _Style, head: str, items: tuple[Item, ...], limit: int, where: str) -> str:
+    sections = [_section(style, number, item) for number, item in enumerate(items, 1)]
+    return laid_out(head, sections, limit=limit, cap=_DETAIL_BYTES, block=style.block, where=where)
+
+
+def _section(style: _Style, number: int, item: Item, *, whole: bool = False) -> Section:
+    facts = "\n".join(f"   - {label}: {style.span(value)}" for label, value in _facts(item))
+    detail = item.detail
+    if whole:
+        listed = "tests:\n" + "\n".join(one_line(test, 1000) for test in item.tests) if len(item.tests) > 1 else ""
+        detail = "\n\n".join(filter(None, (item.detail, item.rest, listed)))
+    return Section(f"{number}. [{item.priority}] {style.span(item.title)}", facts, detail)
+
+
+def _facts(item: Item) -> list[tuple[str, str]]:
+    """Label and value of what is known in a line each."""
+    several = named(tuple(one_line(test, 200) for test in item.tests), NAMED_TESTS) if len(item.tests) > 1 else ""
+    facts = (
+        ("at", item.where),
+        ("path", item.path),
+        ("raised from", item.cause),
+        ("tests", several),
+        ("reproduce", item.reproduce),
+    )
+    return [(label, value) for label, value in facts if value]
 
 
 def feedback_document(
-    suite: SuiteEvidence, reviews: tuple[ReviewEvidence, ...] = (), *, limit: int = LONG_FORM_BYTES
+    suite: SuiteEvidence,
+    reviews: Reviews = (),
+    *,
+    limit: int = LONG_FORM_BYTES,
+    where: str = "",
+    previous: SuiteEvidence | None = None,
+    passed_before: frozenset[str] = _NOBODY,
+    reproduce: str = "",
 ) -> dict[str, object]:
     """The contract `iterctl.feedback/1`."""
     counts = suite.counts
+    moved = _moved(suite, previous, passed_before)
+    items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
     return {
         "schema": "iterctl.feedback/1",
         "outcome": str(suite.outcome),
@@ -130,16 +249,19 @@ def feedback_document(
         "failed": counts.failed,
         "errors": counts.errors,
         "skipped": counts.skipped,
-        "items": [
-            {
-                "priority": item.priority,
-                "title": item.title,
-                "where": item.where,
-                "tests": list(item.tests),
-                "detail": item.detail,
-            }
-            for item in items_of(suite, reviews)
-        ],
+        "items": [_item_document(item) for item in items],
         "summary": summary_of(suite, reviews),
-        "text": long_form(suite, reviews, limit=limit),
+        "text": _within(_MARKDOWN, _head(_MARKDOWN, suite, reviews, moved), items, limit, where),
     }
+
+
+def _item_document(item: Item) -> dict[str, object]:
+    told = [f"{label}: {value}" for label, value in _facts(item) if label in {"path", "raised from"}]
+    document: dict[str, object] = {
+        "priority": item.priority,
+        "title": item.title,
+        "where": item.where,
+        "tests": list(item.tests),
+        "detail": "\n".join([*told, item.detail] if item.detail else told),
+    }
+    return {**document, "reproduce": item.reproduce} if item.reproduce else document

@@ -12,23 +12,19 @@ from typing import BinaryIO
 
 from pytest_iterctl.control.evidence import Counts, Failure, Outcome
 from pytest_iterctl.errors import ReportError
-from pytest_iterctl.feedback.junit_cases import (
-    BETWEEN,
-    Result,
-    failures_of,
-    identity_of,
-    result_of,
-    suite_failures,
-    test_id,
-)
-from pytest_iterctl.feedback.xml_cases import ReportedCase, ReportedSuite
+from pytest_iterctl.feedback.case_names import BETWEEN, id_of, identities_of, identity_of
+from pytest_iterctl.feedback.junit_cases import Result, failures_of, look_of, result_of, suite_failures
+from pytest_iterctl.feedback.xml_cases import BareCases, ReportedCase, ReportedSuite, ReportEvent
 from pytest_iterctl.feedback.xml_repair import read_mending
 from pytest_iterctl.feedback.xml_source import Repairs, ReportLimits, ReportSource
 from pytest_iterctl.feedback.xml_stream import NotWellFormedError, read_strictly
+from pytest_iterctl.text import one_line
 
 __all__ = ["JUnitReport", "outcome_of", "read_junit", "read_reports"]
 
-#: Failures beyond this keep only their ids: feedback groups by cause, and a thousand show every cause there is.
+#: The first failures are kept whole. After them only those that look like none before are, because feedback groups by
+#: cause, and a cause must not be lost behind a thousand others of another one. Of the rest, only the ids are kept.
+_IN_FULL = 200
 _DETAILED = 1000
 _NOTES = 10
 
@@ -46,21 +42,36 @@ class JUnitReport:
     suite_errors: int
     nameless: int = 0
     unlisted_failures: int = 0
+    passed: tuple[str, ...] = ()
 
 
-def read_junit(stream: BinaryIO, source: str, limits: ReportLimits | None = None) -> JUnitReport:
+def read_junit(stream: BinaryIO, source: str, limits: ReportLimits | None = None, *, root: str = "") -> JUnitReport:
     """One report; `ReportError` when it can't be read, and never zero failures instead."""
-    tally = _Tally()
+    tally = _Tally(root)
     tally.add_report(stream, source, limits or ReportLimits())
     return tally.report()
 
 
-def read_reports(paths: Sequence[Path], limits: ReportLimits | None = None) -> JUnitReport:
-    """Several reports as one: a test that is in more than one of them counts once."""
+def read_reports(
+    paths: Sequence[Path],
+    limits: ReportLimits | None = None,
+    *,
+    stdin: BinaryIO | None = None,
+    root: str = "",
+    name_passed: bool = False,
+) -> JUnitReport:
+    """Several reports as one: a test that is in more than one of them counts once.
+
+    The path `-` is standard input, if that is given. Places below `root` are told relative to it. The tests that passed
+    are named only if asked for, because that takes time.
+    """
     if not paths:
         raise ReportError("no test report", hint="name at least one JUnit XML file")
-    tally = _Tally()
+    tally = _Tally(root, passed={} if name_passed else None)
     for path in paths:
+        if stdin is not None and str(path) == "-":
+            tally.add_report(stdin, "<stdin>", limits or ReportLimits())
+            continue
         with _opened(path) as stream:
             tally.add_report(stream, str(path), limits or ReportLimits())
     return tally.report()
@@ -93,15 +104,18 @@ def outcome_of(report: JUnitReport, exit_code: int | None) -> tuple[Outcome, str
 
 @dataclass(slots=True)
 class _Tally:
-    """Adds up reports. The worst result of each identity is kept, so that nothing counts twice."""
+    """Adds up reports. Each identity is kept once, and of those that did not pass the worst result."""
 
-    results: dict[tuple[object, ...], Result] = field(default_factory=dict)
+    root: str = ""
+    passed: dict[str, None] | None = None
+    seen: dict[tuple[str, ...], set[int]] = field(default_factory=dict)
+    not_passed: dict[tuple[tuple[str, ...], int], Result] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     failing: dict[str, None] = field(default_factory=dict)
+    looks: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     complete: bool = True
     cases: int = 0
-    repeated: int = 0
     reruns: int = 0
     nameless: int = 0
     suite_errors: int = 0
@@ -112,9 +126,9 @@ class _Tally:
         repairs = Repairs()
         with ReportSource(stream, name, limits, repairs) as source:
             try:
-                one = _Tally._of(read_strictly(source), name)
+                one = self._of(read_strictly(source), name)
             except NotWellFormedError as error:
-                one = _Tally._of(read_mending(source, error), name)
+                one = self._of(read_mending(source, error), name)
         one.complete = repairs.complete
         one.notes = [f"{name}: {note}" for note in (*repairs.notes, *one.differences[:_NOTES])]
         if len(one.differences) > _NOTES:
@@ -123,94 +137,122 @@ class _Tally:
             )
         self._merge(one)
 
-    @staticmethod
-    def _of(events: Iterable[ReportedCase | ReportedSuite], name: str) -> _Tally:
-        tally = _Tally()
+    def _of(self, events: Iterable[ReportEvent], name: str) -> _Tally:
+        tally = _Tally(self.root, passed=None if self.passed is None else {})
         for event in events:
-            if isinstance(event, ReportedCase):
+            if isinstance(event, BareCases):
+                tally._add_bare_cases(event, name)
+            elif isinstance(event, ReportedCase):
                 tally._add_case(event, name)
             else:
                 tally._add_suite(event)
         return tally
 
+    def _add_bare_cases(self, bare: BareCases, source: str) -> None:
+        """Cases that hold nothing have passed, unless an attribute says otherwise. By far the most are like this."""
+        if self.passed is None and (identities := identities_of(bare)) is not None:
+            self.cases += len(bare.attributes)
+            self.seen.setdefault(bare.suites, set()).update(identities)
+            return
+        for attributes in bare.attributes:
+            self._add_case(bare.as_case(attributes), source)
+
     def _add_case(self, case: ReportedCase, source: str) -> None:
         self.cases += 1
         result, reruns = result_of(case)
         self.reruns += reruns
-        identity: tuple[object, ...] = identity_of(case)
-        if not identity[-2]:
+        attributes = case.element.attrib
+        identity = identity_of(attributes)
+        if not attributes.get("name"):
             # Cases without a name have nothing in common but that.
-            if not identity[-3] and result is Result.PASSED:
+            if not attributes.get("classname") and result is Result.PASSED:
                 self.nameless += 1
                 return
-            identity = (*identity, source, self.cases)
-        self._count(identity, result)
+            identity = hash((identity, source, self.cases))
+        self._count(case.suites, identity, result)
+        if self.passed is not None and result is Result.PASSED:
+            self.passed[id_of(case, self.root)] = None
         if not result.is_wrong:
             return
-        if len(self.failures) < _DETAILED:
-            self._keep(failures_of(case))
+        if self._is_worth_telling(case):
+            self._keep(failures_of(case, self.root))
         else:
-            self.failing[test_id(case)] = None
+            self.failing[id_of(case, self.root)] = None
 
-    def _count(self, identity: tuple[object, ...], result: Result) -> None:
-        known = self.results.get(identity)
-        if known is None:
-            self.results[identity] = result
-            return
-        self.repeated += 1
-        self.results[identity] = max(known, result)
+    def _is_worth_telling(self, case: ReportedCase) -> bool:
+        looks = look_of(case)
+        is_new = looks not in self.looks
+        if len(self.looks) < _DETAILED:
+            self.looks.add(looks)
+        return len(self.failures) < _IN_FULL or (is_new and len(self.failures) < _DETAILED)
+
+    def _count(self, suites: tuple[str, ...], identity: int, result: Result) -> None:
+        self.seen.setdefault(suites, set()).add(identity)
+        if result is not Result.PASSED:
+            known = self.not_passed.get((suites, identity), result)
+            self.not_passed[suites, identity] = max(result, known)
 
     def _add_suite(self, suite: ReportedSuite) -> None:
-        failures = suite_failures(suite)
+        failures = suite_failures(suite, self.root)
         self.suite_errors += len(failures)
         self._keep(failures)
-        declared = _number_in(suite.attributes.get("tests"))
-        if declared is not None and declared not in {suite.direct_cases, suite.all_cases}:
-            name = BETWEEN.join(suite.suites)[:200] or "(no name)"
-            self.differences.append(f"suite {name} declares {declared} tests and lists {suite.all_cases}")
-        wrong = [_number_in(suite.attributes.get(key)) or 0 for key in ("failures", "errors")]
-        self.declared_failures = max(self.declared_failures, sum(wrong))
+        name = one_line(BETWEEN.join(suite.suites) or suite.attributes.get("name", ""), 200) or "(no name)"
+        tests = _number_in(suite.attributes.get("tests"))
+        if tests is not None and tests not in {suite.direct_cases, suite.all_cases}:
+            self.differences.append(f"suite {name} declares {tests} tests and lists {suite.all_cases}")
+        declared = [_number_in(suite.attributes.get(key)) for key in ("failures", "errors")]
+        wrong = sum(number or 0 for number in declared)
+        if None not in declared and wrong not in {suite.direct_wrong, suite.all_wrong}:
+            self.differences.append(f"suite {name} declares {wrong} failures and errors and lists {suite.all_wrong}")
+        self.declared_failures = max(self.declared_failures, wrong)
 
     def _keep(self, failures: Sequence[Failure]) -> None:
         self.failing.update(dict.fromkeys(failure.test for failure in failures))
         self.failures.extend(failures[: max(_DETAILED - len(self.failures), 0)])
 
     def _merge(self, other: _Tally) -> None:
-        for identity, result in other.results.items():
-            self._count(identity, result)
+        for suites, identities in other.seen.items():
+            known = self.seen.setdefault(suites, identities)
+            known |= identities
+        for (suites, identity), result in other.not_passed.items():
+            self._count(suites, identity, result)
         self._keep(other.failures)
         self.failing.update(other.failing)
+        if self.passed is not None and other.passed is not None:
+            self.passed.update(other.passed)
         self.notes.extend(other.notes)
         self.complete = self.complete and other.complete
         self.cases += other.cases
-        self.repeated += other.repeated
         self.reruns += other.reruns
         self.nameless += other.nameless
         self.suite_errors += other.suite_errors
         self.declared_failures = max(self.declared_failures, other.declared_failures)
 
     def report(self) -> JUnitReport:
-        number = Counter(self.results.values())
+        number = Counter(self.not_passed.values())
+        tests = sum(map(len, self.seen.values()))
         counts = Counts(
-            tests=len(self.results),
-            passed=number[Result.PASSED],
+            tests=tests,
+            passed=tests - len(self.not_passed),
             failed=number[Result.FAILED],
             errors=number[Result.ERROR] + self.suite_errors,
             skipped=number[Result.SKIPPED],
             reruns=self.reruns,
         )
-        repeated = f"{_number(self.repeated, 'case')} of tests that are listed more than once: each counts once"
+        times = self.cases - self.nameless - tests
+        repeated = f"{_number(times, 'case')} of tests that are listed more than once: each counts once"
         unlisted = 0 if counts.failed or counts.errors or self.reruns else self.declared_failures
         return JUnitReport(
             counts=counts,
             failures=tuple(self.failures),
             failing=tuple(self.failing),
-            notes=(*self.notes, *([repeated] if self.repeated else [])),
+            notes=(*self.notes, *([repeated] if times else [])),
             complete=self.complete,
             cases=self.cases,
             suite_errors=self.suite_errors,
             nameless=self.nameless,
             unlisted_failures=unlisted,
+            passed=tuple(test for test in self.passed or () if test not in self.failing),
         )
 
 
@@ -225,8 +267,9 @@ def _opened(path: Path) -> BinaryIO:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        what = "is a directory" if stat.S_ISDIR(mode) else "is not a regular file"
-        raise ReportError(f"{path}: {what}", hint=hint)
+        if stat.S_ISDIR(mode):
+            raise ReportError(f"{path}: is a directory", hint=f"name its reports, as in '{path}/**/*.xml'")
+        raise ReportError(f"{path}: is not a regular file", hint="give - to read a report from standard input")
     return os.fdopen(descriptor, "rb")
 
 

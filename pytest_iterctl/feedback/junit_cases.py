@@ -1,4 +1,4 @@
-"""One reported test case as evidence: its identity, its result, and what went wrong in it.
+"""One reported test case as evidence: its result, and what went wrong in it.
 
 `junitparser` reads the results of each case. It is imported on the first case that has any, because importing it costs
 more than reading a small green report.
@@ -7,34 +7,38 @@ more than reading a small green report.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import IntEnum
-from pathlib import PurePosixPath
 from typing import Protocol, cast
 from xml.etree.ElementTree import Element
 
-from pytest_iterctl.control.evidence import Failure, Phase
-from pytest_iterctl.feedback.failure_text import bounded, cleaned, exception_in, expectation_in, message_in, place_in
+from pytest_iterctl.control.evidence import Failure, Frame, Phase
+from pytest_iterctl.feedback.case_names import BETWEEN, LONGEST_ID, file_of, id_of
+from pytest_iterctl.feedback.expectations import expectation_in
+from pytest_iterctl.feedback.failure_text import bounded, cause_in, cleaned, exception_in, message_in
+from pytest_iterctl.feedback.stack_text import below, frames_in
 from pytest_iterctl.feedback.xml_cases import INTERIM, ReportedCase, ReportedSuite
 from pytest_iterctl.redaction import redact
 from pytest_iterctl.text import one_line
 
-__all__ = ["BETWEEN", "Result", "failures_of", "identity_of", "result_of", "suite_failures", "test_id"]
-
-#: Between suite, class and name in the id of a foreign test.
-BETWEEN = " \u203a "
+__all__ = ["Result", "failures_of", "look_of", "result_of", "suite_failures"]
 
 _DETAIL_BYTES = 8192
 _OUTPUT_BYTES = 2000
 _MESSAGE_BYTES = 2000
 _MANY_WORDS = 20
-_ID = 500
+_SHORT_MESSAGE = 20
+_LAST_LINE = 300
+_FIRST_LINES = 40
 _SKIPPED_WORDS = frozenset({"disabled", "notrun", "suppressed", "skipped", "ignored", "pending"})
 _FAILED_WORDS = frozenset({"failed", "failure", "fail", "error", "broken"})
-_TELLS_NOTHING = frozenset({"failure", "failures", "error", "errors", "fail", "failed", "collection failure"})
+_NO_FAILURE = frozenset({"", "0", "false", "no", "none"})
+_TELLS_NOTHING = frozenset(
+    {"failure", "failures", "error", "errors", "fail", "failed", "collection failure", "testcodefailure"}
+)
+_AFAR = 200
+_DIGITS = re.compile(r"\d+")
 _PHASED = re.compile(r'^failed on (setup|teardown) with "(.*?)"?\s*$', re.DOTALL)
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?", re.DOTALL)
 
 
 class Result(IntEnum):
@@ -74,46 +78,56 @@ def _parsed(element: Element) -> _ParsedCase:
     return from_element(element)
 
 
-def identity_of(case: ReportedCase) -> tuple[tuple[str, ...], str, str, str]:
-    """Suites, class, name, file: what makes two cases the same test."""
-    read = case.element.get
-    return case.suites, read("classname") or read("class") or "", read("name") or "", _file_of(case)
-
-
 def result_of(case: ReportedCase) -> tuple[Result, int]:
     """The case's own result and how many attempts of it were followed by another one."""
     element = case.element
     reruns = sum(child.tag in INTERIM for child in element)
     final = [_result_by_tag(child.tag) for child in element if child.tag in {"failure", "error", "skipped"}]
-    if final:
-        return max(final), reruns
+    worst = max(final, default=Result.PASSED)
+    if worst.is_wrong:
+        return worst, reruns
     if not case.finished:
         return Result.ERROR, reruns
+    if final:
+        return worst, reruns
     words = {element.get("status", "").strip().lower(), element.get("result", "").strip().lower()}
-    if words & _FAILED_WORDS and not reruns:
+    says_failed = words & _FAILED_WORDS or element.get("failure", "").strip().lower() not in _NO_FAILURE
+    if says_failed and not reruns:
         return Result.FAILED, reruns
     return (Result.SKIPPED if words & _SKIPPED_WORDS else Result.PASSED), reruns
 
 
-def failures_of(case: ReportedCase) -> tuple[Failure, ...]:
+def look_of(case: ReportedCase) -> str:
+    """What the failure looks like from afar: two that look alike most likely have the same cause."""
+    parts = [
+        f"{child.tag} {child.get('type')} {(child.get('message') or child.text or '')[:_AFAR]}"
+        for child in case.element
+        if child.tag in {"failure", "error"}
+    ]
+    return _DIGITS.sub("0", "\n".join(parts[:3]))
+
+
+def failures_of(case: ReportedCase, root: str = "") -> tuple[Failure, ...]:
     """Everything that went wrong in one case; a test can fail and then fail again while it is torn down."""
-    test = test_id(case)
+    test = id_of(case, root)
     parsed = _parsed(case.element)
     output = _tail("\n".join(cleaned(text) for text in (parsed.system_out, parsed.system_err) if text))
     wrong = [entry for entry in parsed.result if entry._tag != "skipped"]  # noqa: SLF001 - the only name it has for this
     elements = [child for child in case.element if child.tag in {"failure", "error"}]
-    failures = [_failure(case, test, output, entry, element) for entry, element in zip(wrong, elements, strict=True)]
-    return tuple(failures) or (_without_result(case, test, output),)
+    failures = [
+        _failure(case, test, output, entry, element, root) for entry, element in zip(wrong, elements, strict=True)
+    ]
+    return tuple(failures) or (_without_result(case, test, output, root),)
 
 
-def suite_failures(suite: ReportedSuite) -> tuple[Failure, ...]:
+def suite_failures(suite: ReportedSuite, root: str = "") -> tuple[Failure, ...]:
     """Errors that a suite reports outside of its cases: its set-up failed, or its file could not be loaded."""
-    name = one_line(BETWEEN.join(suite.suites), _ID) or "(a suite without a name)"
+    name = one_line(BETWEEN.join(suite.suites), LONGEST_ID) or "(a suite without a name)"
     place = ReportedCase(Element("testcase"), suite.suites, suite.attributes.get("file", ""), finished=True)
     holder = Element("testcase")
     holder.extend(suite.errors)
     return tuple(
-        _failure(place, name, "", entry, element, phase="session")
+        _failure(place, name, "", entry, element, root, phase="session")
         for entry, element in zip(_parsed(holder).result if suite.errors else (), suite.errors, strict=True)
     )
 
@@ -128,27 +142,43 @@ def _failure(
     output: str,
     entry: _ParsedResult,
     element: Element,
+    root: str,
     phase: Phase | None = None,
 ) -> Failure:
-    text = cleaned(entry.text or "")
+    text = _without_blank_end(cleaned(entry.text or ""))
     told = cleaned(entry.message or "").strip()
     found_phase, message = _phase_of(case, told)
     if message.lower() in _TELLS_NOTHING or _repeats(message, text):
         message = ""
-    message = message or message_in(text) or told
-    whole = f"{message}\n{text}"
-    expectation = expectation_in(whole)
+    message = _with_lines(message, text) or message_in(text)
+    # Runners that know nothing but an exit code (ctest) leave it to the output to tell.
+    speaking = text or message or output
+    message = message or _last_line(output) or told
+    expectation = expectation_in(f"{message}\n{speaking}")
+    frames = frames_in(speaking, root)
     return Failure(
         test=test,
         phase=phase or found_phase,
-        where=_where(case, element, text or message),
-        kind=_kind(entry.type or "", text, message),
+        where=_where(case, element, frames, root),
+        kind=_kind(entry.type or "", speaking, message),
         message=bounded(message, _MESSAGE_BYTES),
         expected=expectation[0] if expectation else None,
         received=expectation[1] if expectation else None,
         detail=bounded(text or told, _DETAIL_BYTES),
         output=output,
+        frames=frames,
+        cause=cause_in(speaking),
     )
+
+
+def _without_blank_end(text: str) -> str:
+    """Without the lines that only the layout of the file put behind it."""
+    stripped = text.rstrip()
+    return stripped if "\n" in text[len(stripped) :] else text
+
+
+def _last_line(output: str) -> str:
+    return one_line(output.rstrip().rpartition("\n")[2], _LAST_LINE)
 
 
 def _repeats(message: str, text: str) -> bool:
@@ -157,13 +187,38 @@ def _repeats(message: str, text: str) -> bool:
     return len(words) > _MANY_WORDS and words == text.split()[: len(words)]
 
 
-def _without_result(case: ReportedCase, test: str, output: str) -> Failure:
+def _with_lines(message: str, text: str) -> str:
+    """The message as the text shows it, if its line ends were lost on the way into an attribute."""
+    if "\n" in message or len(message) < _SHORT_MESSAGE:
+        return message
+    squeezed = _squeezed(message)
+    lines = text[:_DETAIL_BYTES].split("\n")[:_FIRST_LINES]
+    for at, line in enumerate(lines):
+        for first in (line, line.partition(": ")[2]):
+            shown, found = [first], _squeezed(first)
+            if not found or not squeezed.startswith(found):
+                continue
+            for following in lines[at + 1 :]:
+                if len(found) >= len(squeezed):
+                    break
+                shown.append(following)
+                found += _squeezed(following)
+            if found == squeezed:
+                return "\n".join(shown)
+    return message
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _without_result(case: ReportedCase, test: str, output: str, root: str) -> Failure:
     if case.finished:
-        message = "reported as failed, without any detail"
+        message = cleaned(case.element.get("failure", "")).strip() or "reported as failed, without any detail"
     else:
         message = "unfinished: the report ends in this test, so the run died there or the file was cut off"
-    where = _where(case, case.element, "")
-    return Failure(test=test, where=where, kind="", message=message, detail="", output=output)
+    where = _where(case, case.element, (), root)
+    return Failure(test=test, where=where, message=bounded(message, _MESSAGE_BYTES), output=output)
 
 
 def _phase_of(case: ReportedCase, message: str) -> tuple[Phase, str]:
@@ -184,62 +239,23 @@ def _kind(declared: str, text: str, message: str) -> str:
     return one_line(declared or exception_in(text) or exception_in(message), 200)
 
 
-def _where(case: ReportedCase, element: Element, text: str) -> str:
+def _where(case: ReportedCase, element: Element, frames: tuple[Frame, ...], root: str) -> str:
     """The failing line if anything tells it, else the test's own."""
     own_line = _line_of(element)
     if element is not case.element and own_line and (file := element.get("file")):
-        return one_line(f"{file}:{own_line}", _ID)
-    if place := place_in(text):
-        return one_line(place, _ID)
-    file, line = _file_of(case) or case.suite_file, _line_of(case.element)
+        return one_line(f"{below(root, file)}:{own_line}", LONGEST_ID)
+    if frames:
+        return f"{frames[-1].path}:{frames[-1].line}"
+    file, line = below(root, file_of(case) or case.suite_file), _line_of(case.element)
     if line and case.suites[-1:] == ("pytest",):
         # pytest counts lines from 0 here, and only here.
         line += 1
-    return one_line(f"{file}:{line}" if file and line is not None else file, _ID)
-
-
-def _file_of(case: ReportedCase) -> str:
-    return case.element.get("file") or case.element.get("filepath") or ""
+    return one_line(f"{file}:{line}" if file and line is not None else file, LONGEST_ID)
 
 
 def _line_of(element: Element) -> int | None:
     text = (element.get("line") or element.get("lineno") or "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else None  # noqa: PLR2004 - no real line
-
-
-def test_id(case: ReportedCase) -> str:
-    """What people call the test: pytest's node id as far as it is known, else suite, class and name."""
-    _, classname, name, file = identity_of(case)
-    classname, name, file = classname.strip(), name.strip(), file.strip()
-    if classname and _DOTTED.fullmatch(classname) and _FUNCTION.fullmatch(name) and _is_pytest(case, classname):
-        return one_line(_node_id(classname, name, file), _ID)
-    suite = next((suite for suite in reversed(case.suites) if suite), "")
-    parts = _without_repetition([file or suite, classname, name])
-    return one_line(BETWEEN.join(parts), _ID) or "(a case without a name)"
-
-
-def _is_pytest(case: ReportedCase, classname: str) -> bool:
-    return case.suites[-1:] == ("pytest",) or any(
-        part.startswith("test_") or part.endswith("_test") for part in classname.split(".")
-    )
-
-
-def _node_id(classname: str, name: str, file: str) -> str:
-    """With the file (xunit1) the node id is known, without it (xunit2) a dotted name has to do."""
-    module = ".".join(PurePosixPath(file).with_suffix("").parts) if file else ""
-    if module and (classname == module or classname.startswith(f"{module}.")):
-        classes = classname.removeprefix(module).strip(".").split(".")
-        return "::".join(part for part in (file, *classes, name) if part)
-    return f"{classname}::{name}"
-
-
-def _without_repetition(parts: Iterable[str]) -> list[str]:
-    """Tools repeat the suite in the class and the class in the name; once is enough."""
-    kept: list[str] = []
-    for part in reversed([part for part in parts if part]):
-        if not any(part in later for later in kept):
-            kept.insert(0, part)
-    return kept
 
 
 def _tail(text: str) -> str:

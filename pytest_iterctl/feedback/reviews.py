@@ -20,8 +20,13 @@ _WORDS = ("approve", "reject", "pending")
 _OTHER_KEYS = frozenset({"feedback", "findings", "gaps"})
 
 
-def read_review(reviewer: str, stdout: str, exit_code: int | None, failed_reason: str = "") -> ReviewEvidence:
-    """The review in `stdout`; `failed_reason` says why the reviewer could not do its work (not started, timed out)."""
+def read_review(
+    reviewer: str, stdout: str, exit_code: int | None, failed_reason: str = "", *, exit_code_speaks: bool = True
+) -> ReviewEvidence:
+    """The review in `stdout`; `failed_reason` says why the reviewer could not do its work (not started, timed out).
+
+    Where the exit code only tells whether a tool ran, as it does for coding agents, it must not speak for a review.
+    """
     if failed_reason:
         return _failed(reviewer, failed_reason, stdout)
     document = find_document(stdout, lambda found: _status(found) in _WORDS)
@@ -37,6 +42,8 @@ def read_review(reviewer: str, stdout: str, exit_code: int | None, failed_reason
     if meant is not None:
         # Somebody tried to say something; taking it for silence would make an approval of `status: rejected`.
         return _failed(reviewer, f"its status {_text(meant['status'])!r} is none of {', '.join(_WORDS)}", stdout)
+    if not exit_code_speaks:
+        return _failed(reviewer, "no review in its answer", stdout)
     if exit_code == 0:
         return ReviewEvidence(reviewer=reviewer, status="approve", feedback=_feedback(stdout))
     if exit_code == 1:

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import BinaryIO
 
-from pytest_iterctl.control.evidence import Counts, Failure, Phase
+from pytest_iterctl.control.evidence import Counts, Failure, Frame, Phase
 from pytest_iterctl.feedback.assertions import explain
+from pytest_iterctl.feedback.kept import MOST_FAILURES, KeptFailures
 from pytest_iterctl.text import cut_middle, strip_escapes
 
 __all__ = ["MOST_FAILURES", "DeclaredTask", "WitnessLog", "read_witness"]
-
-#: Failures beyond these are known by their test's id only.
-MOST_FAILURES = 200
 
 _LONGEST_LINE = 8 * 1024 * 1024
 _MESSAGE = 4096
 _DETAIL = 20_000
 _OUTPUT = 8192
+_FRAMES = 20
+_FRAME_TEXT = 300
 _PHASES: dict[str, Phase] = {"setup": "setup", "call": "call", "teardown": "teardown"}
 _RANK = {"passed": 0, "xpassed": 1, "xfailed": 2, "skipped": 3, "failed": 4, "error": 5}
 
@@ -124,7 +124,7 @@ class _Reading:
         self.results = 0
         self.announced: int | None = None
         self.skip_reason = ""
-        self.failures: list[Failure] = []
+        self.failures = KeptFailures()
         self.collect_errors: dict[tuple[str, str], Failure] = {}
         self.tasks: list[DeclaredTask] = []
         self.unreadable = 0
@@ -202,8 +202,8 @@ class _Reading:
             self.skip_reason = self.skip_reason or _text(line, "message")
         details = line.get("failures")
         for detail in details if isinstance(details, list) else ():
-            if isinstance(detail, dict) and len(self.failures) < MOST_FAILURES:
-                self.failures.append(_failure(test, detail, _PHASES.get(_text(detail, "phase"), "call")))
+            if isinstance(detail, dict):
+                self.failures.take(_failure(test, detail, _PHASES.get(_text(detail, "phase"), "call")))
 
     def on_usage_error(self, line: Line) -> None:
         self.fields["usage_error"] = _text(line, "text")
@@ -237,7 +237,7 @@ class _Reading:
             tests=MappingProxyType(self.tests),
             skip_reason=self.skip_reason,
             failing=failing,
-            failures=tuple(self.failures),
+            failures=self.failures.listed(),
             collect_errors=tuple(self.collect_errors.values()),
             tasks=tuple(self.tasks),
             in_flight=self._in_flight(),
@@ -288,7 +288,23 @@ def _failure(test: str, line: Line, phase: Phase) -> Failure:
         received=received,
         detail=cut_middle(strip_escapes(_text(line, "detail")), _DETAIL),
         output=_output(outputs) if isinstance(outputs, dict) else "",
+        frames=_frames(line.get("frames")),
+        cause=strip_escapes(_text(line, "cause"))[:_FRAME_TEXT],
     )
+
+
+def _frames(told: object) -> tuple[Frame, ...]:
+    found: list[Frame] = []
+    for frame in told[-_FRAMES:] if isinstance(told, list) else ():
+        match frame:
+            case [str(path), int(line), str(function), str(source)]:
+                texts = (strip_escapes(_encodable(text))[:_FRAME_TEXT] for text in (path, function, source))
+                found.append(_frame(*texts, line=_whole(line) or 0))
+    return tuple(found)
+
+
+def _frame(path: str, function: str, source: str, *, line: int) -> Frame:
+    return Frame(path=path, line=line, function=function, source=source)
 
 
 def _output(outputs: Line) -> str:

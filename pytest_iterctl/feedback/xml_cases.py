@@ -9,7 +9,17 @@ from xml.etree.ElementTree import Element
 
 from pytest_iterctl.feedback.xml_source import ReportSource
 
-__all__ = ["INTERIM", "KEPT", "CaseBuilder", "KeptText", "ReportedCase", "ReportedSuite", "local_name"]
+__all__ = [
+    "INTERIM",
+    "KEPT",
+    "BareCases",
+    "CaseBuilder",
+    "KeptText",
+    "ReportEvent",
+    "ReportedCase",
+    "ReportedSuite",
+    "local_name",
+]
 
 #: Results of attempts that were followed by another one (Maven Surefire).
 INTERIM = frozenset({"rerunFailure", "rerunError", "flakyFailure", "flakyError"})
@@ -17,7 +27,7 @@ _WRONG = frozenset({"failure", "error"})
 #: The children of a case that are kept; all others are looked through.
 KEPT = INTERIM | _WRONG | {"skipped", "system-out", "system-err"}
 _ATTRIBUTES = (
-    *("name", "classname", "class", "file", "filepath", "line", "lineno", "status", "result"),
+    *("name", "classname", "class", "file", "filepath", "line", "lineno", "status", "result", "failure"),
     *("message", "type", "tests", "failures", "errors", "skipped"),
 )
 _MANY_ATTRIBUTES = 32
@@ -33,6 +43,17 @@ class ReportedCase(NamedTuple):
     finished: bool
 
 
+class BareCases(NamedTuple):
+    """Finished cases of one suite that hold no element at all, which is most of them: their attributes say it all."""
+
+    attributes: list[dict[str, str]]
+    suites: tuple[str, ...]
+    suite_file: str
+
+    def as_case(self, attributes: dict[str, str]) -> ReportedCase:
+        return ReportedCase(Element("testcase", attributes), self.suites, self.suite_file, finished=True)
+
+
 class ReportedSuite(NamedTuple):
     """One `testsuite` or `testsuites` at its end: what it declares and holds, and what went wrong outside cases."""
 
@@ -40,7 +61,12 @@ class ReportedSuite(NamedTuple):
     attributes: dict[str, str]
     direct_cases: int
     all_cases: int
+    direct_wrong: int
+    all_wrong: int
     errors: tuple[Element, ...]
+
+
+ReportEvent = ReportedCase | BareCases | ReportedSuite
 
 
 class KeptText:
@@ -91,6 +117,8 @@ class _Suite:
     attributes: dict[str, str]
     direct: int = 0
     below: int = 0
+    direct_wrong: int = 0
+    wrong_below: int = 0
     errors: list[Element] = field(default_factory=list)
 
 
@@ -108,35 +136,56 @@ def local_name(tag: str) -> str:
     return tag.rpartition(":")[2]
 
 
+#: Told who takes the text from here on; None: nobody does.
+_Listen = Callable[[Callable[[str], None] | None], None]
+
+
 class CaseBuilder:
     """Takes the start, text and end of elements and gives back cases and suites as soon as they are complete."""
 
-    def __init__(self, source: ReportSource, line: Callable[[], int]) -> None:
+    def __init__(self, source: ReportSource, line: Callable[[], int], listen: _Listen = lambda _listener: None) -> None:
         self.root = ""
         self.found = False
         self._source = source
         self._limits = source.limits
         self._line = line
+        self._listen = listen
         self._open: list[_Open] = []
         self._suites: list[_Suite] = []
-        self._ready: list[ReportedCase | ReportedSuite] = []
+        self._ready: list[ReportEvent] = []
+        self._depth_in_cases = 0
         self._elements = 0
         self._cases = 0
 
-    def take(self) -> list[ReportedCase | ReportedSuite]:
+    @property
+    def in_case(self) -> bool:
+        return self._depth_in_cases > 0
+
+    def take(self) -> list[ReportEvent]:
         ready, self._ready = self._ready, []
         return ready
+
+    def bare(self, cases: list[dict[str, str]]) -> None:
+        """Cases without any element inside, given whole by their attributes."""
+        self.found = True
+        self._elements += len(cases)
+        self._cases += len(cases)
+        self._guard()
+        if self._suites:
+            self._suites[-1].direct += len(cases)
+        suites, file = self._around()
+        self._ready.append(BareCases(cases, suites, file))
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._guard()
         self.root = self.root or tag
         name = local_name(tag)
         if name == "testcase":
-            self._open.append(self._started_case(attributes))
+            self._open_case(attributes)
         elif name in {"testsuite", "testsuites"}:
-            self._open.append(self._started_suite(attributes))
+            self._open_suite(attributes, is_root=name == "testsuites")
         else:
-            self._open.append(self._started_other(name, attributes))
+            self._open_other(name, attributes)
 
     def text(self, data: str) -> None:
         if self._open and (keeper := self._open[-1].keeper) is not None:
@@ -145,18 +194,26 @@ class CaseBuilder:
     def end(self, _tag: str = "", *, finished: bool = True) -> None:
         closed = self._open.pop()
         if isinstance(closed.opened, _Case):
-            suite = self._suites[-1] if self._suites else None
-            path, file = (suite.suites, suite.file) if suite else ((), "")
-            self._ready.append(ReportedCase(closed.opened.element, path, file, finished))
+            self._depth_in_cases -= 1
+            if self._suites and closed.opened.seen & _WRONG:
+                self._suites[-1].direct_wrong += 1
+            suites, file = self._around()
+            self._ready.append(ReportedCase(closed.opened.element, suites, file, finished))
         elif isinstance(closed.opened, _Suite):
             self._end_suite(self._suites.pop())
         elif closed.opened is not None and closed.keeper is not None:
             closed.opened.text = closed.keeper.text
+            around = self._open[-1].keeper if self._open else None
+            self._listen(around.add if around is not None else None)
 
     def abandon(self) -> None:
         """The report ended too early: what is open is given back as unfinished."""
         while self._open:
             self.end(finished=False)
+
+    def _around(self) -> tuple[tuple[str, ...], str]:
+        suite = self._suites[-1] if self._suites else None
+        return (suite.suites, suite.file) if suite else ((), "")
 
     def _guard(self) -> None:
         self._elements += 1
@@ -169,37 +226,41 @@ class CaseBuilder:
                 self._line(), f"more than {self._limits.cases} test cases", "split the report into several files"
             )
 
-    def _started_case(self, attributes: dict[str, str]) -> _Open:
+    def _open_case(self, attributes: dict[str, str]) -> None:
         self.found = True
         self._cases += 1
+        self._depth_in_cases += 1
         if self._suites:
             self._suites[-1].direct += 1
         case = _Case(Element("testcase", self._bounded(attributes)))
-        return _Open(case, None, case)
+        self._open.append(_Open(case, None, case))
 
-    def _started_suite(self, attributes: dict[str, str]) -> _Open:
+    def _open_suite(self, attributes: dict[str, str], *, is_root: bool) -> None:
         self.found = True
         kept = self._bounded(attributes)
-        outer = self._suites[-1] if self._suites else None
-        path, file = (outer.suites, outer.file) if outer else ((), "")
-        if name := kept.get("name", "").strip():
+        path, file = self._around()
+        # What a tool calls the whole of its tests ("pytest tests") is no part of any test's name.
+        if (name := kept.get("name", "").strip()) and not is_root:
             path = (*path, name)
         suite = _Suite(path, kept.get("file") or kept.get("filepath") or file, kept)
         self._suites.append(suite)
-        return _Open(suite, None, suite)
+        self._open.append(_Open(suite, None, suite))
 
-    def _started_other(self, name: str, attributes: dict[str, str]) -> _Open:
+    def _open_other(self, name: str, attributes: dict[str, str]) -> None:
         around = self._open[-1] if self._open else None
         owner = around.owner if around else None
-        if name in KEPT and owner is not None and self._wanted(name, owner):
-            element = Element(name, self._bounded(attributes))
-            if isinstance(owner, _Case):
-                owner.seen |= {name}
-                owner.element.append(element)
-            else:
-                owner.errors.append(element)
-            return _Open(None, KeptText(self._limits.text), element)
-        return _Open(owner, around.keeper if around else None, None)
+        if name not in KEPT or owner is None or not self._wanted(name, owner):
+            self._open.append(_Open(owner, around.keeper if around else None, None))
+            return
+        element = Element(name, self._bounded(attributes))
+        if isinstance(owner, _Case):
+            owner.seen |= {name}
+            owner.element.append(element)
+        else:
+            owner.errors.append(element)
+        keeper = KeptText(self._limits.text)
+        self._open.append(_Open(None, keeper, element))
+        self._listen(keeper.add)
 
     @staticmethod
     def _wanted(name: str, owner: _Case | _Suite) -> bool:
@@ -209,10 +270,13 @@ class CaseBuilder:
         return len(owner.element) < _MANY_CHILDREN or name not in owner.seen
 
     def _end_suite(self, suite: _Suite) -> None:
-        count = suite.direct + suite.below
+        count, wrong = suite.direct + suite.below, suite.direct_wrong + suite.wrong_below + len(suite.errors)
         if self._suites:
             self._suites[-1].below += count
-        self._ready.append(ReportedSuite(suite.suites, suite.attributes, suite.direct, count, tuple(suite.errors)))
+            self._suites[-1].wrong_below += wrong
+        direct = suite.direct_wrong + len(suite.errors)
+        errors = tuple(suite.errors)
+        self._ready.append(ReportedSuite(suite.suites, suite.attributes, suite.direct, count, direct, wrong, errors))
 
     def _bounded(self, attributes: dict[str, str]) -> dict[str, str]:
         if len(attributes) > _MANY_ATTRIBUTES:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_iterctl.feedback.xml_cases import KEPT, CaseBuilder, ReportedCase, ReportedSuite, local_name
+from pytest_iterctl.feedback.xml_cases import KEPT, CaseBuilder, ReportEvent, local_name
 from pytest_iterctl.feedback.xml_source import ReportSource
 from pytest_iterctl.feedback.xml_stream import NotWellFormedError
 
@@ -58,7 +58,7 @@ class _MoreNeededError(Exception):
     """What starts here can't be told apart before more of the report has arrived."""
 
 
-def read_mending(source: ReportSource, error: NotWellFormedError) -> Iterator[ReportedCase | ReportedSuite]:
+def read_mending(source: ReportSource, error: NotWellFormedError) -> Iterator[ReportEvent]:
     """Every case and suite that can be made out; `error` is what a strict parser had to say."""
     if source.size > source.limits.repair_size:
         raise source.refusal(error.line, f"{error.reason}; too large to be repaired ({source.size // _MEGABYTE} MB)")

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_iterctl.control.evidence import Counts, Failure, Outcome
+from pytest_iterctl.control.evidence import Counts, Failure, Frame, Outcome
 from pytest_iterctl.errors import ReportError
-from pytest_iterctl.feedback.failure_text import exception_in, expectation_in, message_in, place_in
+from pytest_iterctl.feedback.expectations import expectation_in
+from pytest_iterctl.feedback.failure_text import exception_in, message_in
 from pytest_iterctl.feedback.junit import JUnitReport, outcome_of, read_junit, read_reports
+from pytest_iterctl.feedback.stack_text import frames_in
 
 
 def report(body: str, *, suite: str = 'name="s"') -> JUnitReport:
@@ -110,9 +112,18 @@ def test_outer_suites_may_declare_what_inner_ones_hold() -> None:
     assert not report(body, suite='name="s" tests="1"').notes
 
 
-def test_very_many_failures_keep_all_ids_and_bounded_details() -> None:
-    read = report("".join(f'<testcase name="n{number}"><failure>x</failure></testcase>' for number in range(1500)))
-    assert read.counts.failed == 1500
+def test_very_many_failures_keep_all_ids_and_one_more_detail_for_each_new_look() -> None:
+    alike = "".join(f'<testcase name="n{number}"><failure>x {number}</failure></testcase>' for number in range(1500))
+    read = report(f'{alike}<testcase name="late"><failure message="another cause">y</failure></testcase>')
+    assert read.counts.failed == 1501
+    assert len(read.failing) == 1501
+    assert len(read.failures) == 201
+    assert read.failures[-1].message == "another cause"
+
+
+def test_failures_that_all_look_different_are_bounded_too() -> None:
+    words = ("".join(chr(97 + number // 26**place % 26) for place in range(3)) for number in range(1500))
+    read = report("".join(f'<testcase name="{word}"><failure>{word}</failure></testcase>' for word in words))
     assert len(read.failing) == 1500
     assert len(read.failures) == 1000
 
@@ -233,6 +244,7 @@ adding</system-out></testcase>""",
         received="3",
         detail=one.detail,
         output="--- Captured Out ---\nadding",
+        frames=(Frame(path="tests/test_cart.py", line=6, function="test_total", source="assert total([1, 2]) == 4"),),
     )
     assert one.detail.endswith("tests/test_cart.py:6: AssertionError")
 
@@ -344,7 +356,7 @@ def test_an_unfinished_case_is_kept_and_says_so() -> None:
     ],
 )
 def test_the_place_is_found_in_tracebacks_of_many_languages(text: str, expected: str) -> None:
-    assert place_in(text) == expected
+    assert [f"{frame.path}:{frame.line}" for frame in frames_in(text)][-1:] == [expected][: len(expected)]
 
 
 @pytest.mark.parametrize(
@@ -499,3 +511,18 @@ def test_xfail(): assert 0
     (gone,) = (one for one in read.failures if one.phase == "collect")
     assert gone.kind == "ModuleNotFoundError"
     assert gone.where == "test_gone.py:1"
+
+
+def test_the_tests_that_passed_are_named_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text(
+        '<testsuite name="s"><testcase classname="a" name="one"/>'
+        '<testcase classname="a" name="two"><failure/></testcase>'
+        '<testcase classname="a" name="three"><skipped/></testcase><testcase classname="a" name="four"><system-out>x'
+        '</system-out></testcase><testcase classname="a" name="one"><failure/></testcase></testsuite>'
+    )
+    named = read_reports([path], name_passed=True)
+    assert [name.rpartition("four")[1] for name in named.passed] == ["four"]
+    plain = read_reports([path])
+    assert plain.passed == ()
+    assert (plain.counts, plain.failing) == (named.counts, named.failing)

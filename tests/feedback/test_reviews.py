@@ -121,3 +121,14 @@ def test_any_output_is_some_review_and_only_0_or_a_document_approves(
     if review.status == "approve":
         assert not failed_reason
         assert exit_code == 0 or "approve" in printed.lower()
+
+
+@pytest.mark.parametrize("exit_code", [0, 1, 2, None])
+def test_where_the_exit_code_is_no_answer_only_a_document_is(exit_code: int | None) -> None:
+    review = read_review("critic", "I read it all, and it is good.", exit_code, exit_code_speaks=False)
+    assert review.status == "failed"
+    assert "no review in its answer" in review.feedback
+    assert "it is good" in review.feedback
+    said = f"Here is my review:\n```json\n{document(status='reject', findings=['a.py:3'], gaps=['docs'])}\n```\n"
+    review = read_review("critic", said, exit_code, exit_code_speaks=False)
+    assert (review.status, review.findings, review.gaps) == ("reject", ("a.py:3",), ("docs",))

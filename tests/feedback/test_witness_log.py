@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_iterctl.control.evidence import Frame
 from pytest_iterctl.feedback.witness_log import MOST_FAILURES, DeclaredTask, WitnessLog, read_witness
 
 Line = dict[str, object]
@@ -142,10 +143,39 @@ def test_a_failure_is_explained() -> None:
 
 
 def test_very_many_failures_are_kept_by_name_only() -> None:
-    detail: Line = {"phase": "call", "message": "assert 0", "detail": "x" * 1000}
-    log = read(START, *(result(f"t.py::{number}", "failed", failures=[detail]) for number in range(1000)))
+    def failed(number: int) -> Line:
+        return {"phase": "call", "kind": f"Error{number}", "message": f"Error{number}", "detail": "x" * 1000}
+
+    log = read(START, *(result(f"t.py::{number}", "failed", failures=[failed(number)]) for number in range(1000)))
     assert len(log.failures) == MOST_FAILURES
     assert len(log.failing) == 1000
+
+
+def test_very_many_failures_of_one_cause_are_few_failures_that_name_the_others() -> None:
+    frames = [["conftest.py", 4, "database", "raise OSError"]]
+    detail: Line = {"phase": "setup", "kind": "OSError", "message": "OSError: gone", "frames": frames}
+    log = read(START, *(result(f"t.py::{number}", "error", failures=[detail]) for number in range(1000)))
+    assert len(log.failures) == 10
+    named = {test for failure in log.failures for test in (failure.test, *failure.also)}
+    assert named == set(log.failing)
+    assert [failure.test for failure in log.failures] == [f"t.py::{number}" for number in range(10)]
+
+
+def test_the_way_through_the_project_and_the_first_exception_are_read() -> None:
+    frames = [["test_a.py", 3, "test_a", "double(2)"], ["calc.py", 7, "double", "\x1b[31mraise ValueError"]]
+    detail: Line = {"message": "ValueError: 2", "frames": frames, "cause": "KeyError: \x1b[31m2"}
+    (failure,) = read(START, result("t", "failed", failures=[detail])).failures
+    assert failure.frames == (
+        Frame(path="test_a.py", line=3, function="test_a", source="double(2)"),
+        Frame(path="calc.py", line=7, function="double", source="raise ValueError"),
+    )
+    assert failure.cause == "KeyError: 2"
+
+
+@pytest.mark.parametrize("frames", [None, 3, "x", [None], [[]], [["a.py", "3", "f", ""]], [["a.py", 3, "f", "", 1]]])
+def test_frames_that_are_none_are_no_frames(frames: object) -> None:
+    (failure,) = read(START, result("t", "failed", failures=[{"message": "x", "frames": frames}])).failures
+    assert failure.frames == ()
 
 
 def test_the_same_collection_error_of_two_workers_is_one() -> None:

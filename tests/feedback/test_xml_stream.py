@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_iterctl.errors import ReportError
-from pytest_iterctl.feedback.xml_cases import KeptText, ReportedCase, ReportedSuite
+from pytest_iterctl.feedback.xml_cases import BareCases, KeptText, ReportedCase, ReportedSuite, ReportEvent
 from pytest_iterctl.feedback.xml_repair import read_mending
 from pytest_iterctl.feedback.xml_source import CHUNK, Repairs, ReportLimits, ReportSource
 from pytest_iterctl.feedback.xml_stream import NotWellFormedError, read_strictly
+
+
+def cases_in(events: Iterable[ReportEvent]) -> list[ReportedCase]:
+    cases: list[ReportedCase] = []
+    for event in events:
+        if isinstance(event, BareCases):
+            cases += [event.as_case(attributes) for attributes in event.attributes]
+        elif isinstance(event, ReportedCase):
+            cases.append(event)
+    return cases
 
 
 def events_of(
@@ -25,8 +36,7 @@ def events_of(
             events = list(read_strictly(source))
         except NotWellFormedError as error:
             events = list(read_mending(source, error))
-    cases = [event for event in events if isinstance(event, ReportedCase)]
-    return cases, [event for event in events if isinstance(event, ReportedSuite)], repairs
+    return cases_in(events), [event for event in events if isinstance(event, ReportedSuite)], repairs
 
 
 def names(data: bytes) -> list[str | None]:
@@ -240,7 +250,7 @@ def test_a_pipe_is_read_like_a_file() -> None:
     with os.fdopen(reading, "rb") as pipe, ReportSource(pipe, "<stdin>", ReportLimits(), Repairs()) as source:
         with pytest.raises(NotWellFormedError) as error:
             list(read_strictly(source))
-        assert sum(isinstance(event, ReportedCase) for event in read_mending(source, error.value)) == 100
+        assert len(cases_in(read_mending(source, error.value))) == 100
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ import pytest
 
 import pytest_iterctl
 from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
+from pytest_iterctl.feedback.compose import long_form
+from pytest_iterctl.feedback.items import suite_items
+from pytest_iterctl.feedback.signature import coarse, exact
 from pytest_iterctl.feedback.verdict import judge_pytest
 from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
 
@@ -940,6 +943,207 @@ def test_a_log_that_cannot_be_written_disturbs_nothing_and_vouches_for_nothing(t
     assert suite.outcome is Outcome.CRASHED
 
 
+# The way to a failure ---------------------------------------------------------------------------------------------
+
+CALC = """
+    import json
+
+    def double(number):
+        return table(
+            number
+        )
+
+    def table(number):
+        try:
+            return {}[number]
+        except KeyError as error:
+            raise LookupError(f"no {number}") from error
+
+    def parse(text):
+        return json.loads(text)
+
+    def deep(number):
+        if not number:
+            raise RuntimeError("the bottom")
+        return deep(number - 1)
+
+    def even(number):
+        return odd(number + 1)
+
+    def odd(number):
+        return even(number + 1)
+"""
+WAYS = """
+    import calc
+
+    def test_chain():
+        assert calc.double(1) == 2
+
+    def test_library():
+        calc.parse("{")
+
+    def test_deep():
+        calc.deep(60)
+
+    def test_without_end():
+        calc.even(0)
+
+    def test_plain():
+        value = 1
+        assert value == 2
+
+    def test_handling():
+        try:
+            calc.parse("")
+        except ValueError:
+            assert not "handled"
+"""
+
+
+def way(failure: Failure) -> list[tuple[str, str, str]]:
+    return [(frame.path, frame.function, frame.source) for frame in failure.frames]
+
+
+@pytest.mark.parametrize("style", ["auto", "long", "short", "native"])
+def test_the_way_through_the_project_is_told(project: Project, style: str) -> None:
+    watched = project(
+        {"calc.py": CALC, "tests/test_ways.py": WAYS, "tox.ini": "[pytest]\npythonpath = .\n"}, f"--tb={style}"
+    )
+    test = "tests/test_ways.py"
+    chain = watched.only_failure(f"{test}::test_chain")
+    assert way(chain) == [
+        (test, "test_chain", "assert calc.double(1) == 2"),
+        ("calc.py", "double", "return table("),
+        ("calc.py", "table", 'raise LookupError(f"no {number}") from error'),
+    ]
+    assert [frame.line for frame in chain.frames] == [5, 5, 13]
+    assert chain.cause == "KeyError: 1"
+    library = watched.only_failure(f"{test}::test_library")
+    assert way(library)[-1] == ("calc.py", "parse", "return json.loads(text)")
+    assert library.cause == ""
+    assert way(watched.only_failure(f"{test}::test_deep")) == [
+        (test, "test_deep", "calc.deep(60)"),
+        ("calc.py", "deep", "return deep(number - 1)"),
+        ("calc.py", "deep", 'raise RuntimeError("the bottom")'),
+    ]
+    endless = {frame.function for frame in watched.only_failure(f"{test}::test_without_end").frames}
+    assert endless == {"test_without_end", "even", "odd"}
+    assert way(watched.only_failure(f"{test}::test_plain")) == [(test, "test_plain", "assert value == 2")]
+    handling = watched.only_failure(f"{test}::test_handling")
+    assert handling.kind == "AssertionError"
+    assert handling.cause.startswith("json.decoder.JSONDecodeError: Expecting value")
+
+
+@pytest.mark.parametrize("style", ["auto", "long", "short"])
+def test_a_recursion_is_collapsed_and_counted(project: Project, style: str) -> None:
+    watched = project({"calc.py": CALC, "test_ways.py": WAYS}, f"--tb={style}")
+    deep = watched.only_failure("test_ways.py::test_deep")
+    assert "[… 58 frames of a recursion left out …]" in deep.detail
+    assert deep.detail.count("return deep(number - 1)") <= 4  # pytest shows the function once more in its long style
+    endless = watched.only_failure("test_ways.py::test_without_end")
+    assert re.search(r"\[… \d+ frames of a recursion left out …\]", endless.detail)
+    assert len(endless.detail) < 5000
+
+
+def test_pytest_itself_still_shows_every_frame(project: Project) -> None:
+    watched = project({"calc.py": CALC, "test_ways.py": WAYS}, "--tb=short", "-k", "deep")
+    assert watched.stdout.count("return deep(number - 1)") == 60
+    assert "left out" not in watched.stdout
+
+
+def test_a_way_of_very_many_places_has_a_head_and_a_tail(project: Project) -> None:
+    steps = "".join(f"def step_{number}():\n    step_{number + 1}()\n" for number in range(50))
+    watched = project({"test_a.py": f"{steps}def step_50():\n    raise OSError\ndef test_a():\n    step_0()\n"})
+    functions = [frame.function for frame in watched.only_failure("test_a.py::test_a").frames]
+    assert len(functions) == 20
+    assert functions[:2] == ["test_a", "step_0"]
+    assert functions[-2:] == ["step_49", "step_50"]
+
+
+def test_a_broken_file_is_the_end_of_the_way(project: Project) -> None:
+    watched = project({"calc.py": "def double(:\n", "test_a.py": "import calc\n", "test_b.py": "import calc\n"})
+    failures = watched.log.collect_errors
+    assert [way(failure)[-1] for failure in failures] == [("calc.py", "", "def double(:")] * 2
+    (item,) = suite_items(watched.suite)
+    assert item.title == "test_a.py and 1 more file can't be collected: SyntaxError: invalid syntax; correct the syntax"
+    assert item.where == "calc.py:1"
+
+
+def test_the_way_is_told_under_xdist_too(project: Project) -> None:
+    watched = project({"calc.py": CALC, "test_ways.py": WAYS}, "-p", "xdist", "-n2")
+    chain = watched.only_failure("test_ways.py::test_chain")
+    assert [frame.function for frame in chain.frames] == ["test_chain", "double", "table"]
+    assert chain.cause == "KeyError: 1"
+
+
+# What the next iteration is told ----------------------------------------------------------------------------------
+
+
+def test_one_broken_fixture_is_told_once_and_well_enough_to_mend_it(project: Project) -> None:
+    conftest = """
+        import pytest
+
+        @pytest.fixture
+        def connection():
+            settings = {"host": "localhost"}
+            return settings["port"]
+    """
+    tests = "".join(f"def test_{number}(connection):\n    assert connection > {number}\n" for number in range(200))
+    watched = project({"conftest.py": conftest, "test_service.py": tests})
+    (item,) = suite_items(watched.suite)
+    assert len(item.tests) == 200
+    told = long_form(watched.suite, (), reproduce="pytest")
+    for needed in (
+        "KeyError: 'port'",
+        "conftest.py:7",
+        "connection",
+        'return settings["port"]',
+        "test_service.py::test_0 and 199 more tests",
+        "`pytest test_service.py::test_0`",
+    ):
+        assert needed in told
+    assert len(told.encode()) * 100 < len(watched.stdout.encode())
+
+
+UNSTEADY = """
+    import os, pytest, tempfile, uuid, datetime
+
+    def test_sets():
+        assert {"red", "green", "blue", "yellow"} == {"red", "black", "white"}
+
+    def test_set_in_a_message():
+        raise KeyError({"red", "green", "blue", "yellow"})
+
+    def test_object():
+        raise ValueError(f"{object()} in {os.getcwd()}/data.txt, pid {os.getpid()}")
+
+    def test_temporary(tmp_path):
+        (tmp_path / "absent.txt").read_text()
+
+    def test_other_temporary():
+        with tempfile.TemporaryDirectory() as folder:
+            open(folder + "/absent.txt")
+
+    def test_identity():
+        pytest.fail(f"{uuid.uuid4()} at {datetime.datetime.now()}")
+"""
+
+
+def test_signatures_are_the_same_elsewhere_with_shifted_lines_and_another_hash_seed(tmp_path: Path) -> None:
+    text = dedent(UNSTEADY)
+    here, there = tmp_path / "here", tmp_path / "somewhere" / "else"
+    write(here, {"tests/test_a.py": text, "tox.ini": "[pytest]\n"})
+    write(there, {"tests/test_a.py": "# a\n# b\n# c\n" + text, "tox.ini": "[pytest]\n"})
+    first = watch(here, PYTHONHASHSEED="1").suite.failures
+    second = watch(there, PYTHONHASHSEED="2").suite.failures
+    assert len(first) == len(second) == 6
+    for one, other in zip(first, second, strict=True):
+        assert one.where != other.where
+        assert exact(one) == exact(other), (one.message, other.message)
+        assert coarse(one) == coarse(other), (one.message, other.message)
+    assert len({coarse(failure) for failure in first}) == 6
+
+
 # What it may cost and use -----------------------------------------------------------------------------------------
 
 
@@ -975,6 +1179,13 @@ def test_every_traceback_style_gives_place_type_and_message(project: Project, st
     bad, key = watched.suite.failures
     assert (bad.where, bad.kind, bad.message) == ("test_a.py:3", "AssertionError", "assert 1 == 2")
     assert (key.where, key.kind, key.message) == ("test_a.py:6", "KeyError", "KeyError: 'x'")
+
+
+@pytest.mark.parametrize("text", ["\n", " \n", "E\n", 'File "', "  | ", "a:1: in ", "+-+------"])
+def test_a_message_of_any_shape_is_read_in_time_that_grows_with_its_length(project: Project, text: str) -> None:
+    statement = f"pytest.fail({text!r} * 100_000, pytrace=False)"
+    watched = project({"test_a.py": f"import pytest\ndef test_a():\n    {statement}\n"}, "--tb=native")
+    assert watched.suite.failing == ("test_a.py::test_a",)
 
 
 def test_a_test_that_changes_directory_still_has_its_place(project: Project) -> None:

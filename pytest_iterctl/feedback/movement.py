@@ -1,0 +1,88 @@
+"""What changed from one iteration to the next: fixed, still failing (in the same way or not), new, regressed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
+from pytest_iterctl.feedback.causes import sorted_names
+from pytest_iterctl.feedback.signature import exact, normalised
+
+__all__ = ["Movement", "movement", "same_failures"]
+
+_WITH_A_VERDICT = {Outcome.PASSED, Outcome.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """Tests by what became of them; all empty when there was nothing before."""
+
+    fixed: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()  # fail as they did
+    different: tuple[str, ...] = ()  # fail, but in another way than before
+    new: tuple[str, ...] = ()
+    regressed: tuple[str, ...] = ()  # fail now and passed before
+    certain: bool = True  # False: fewer tests ran than before, so those that fail no longer may not have run
+
+    def __bool__(self) -> bool:
+        return any((self.fixed, self.same, self.different, self.new, self.regressed))
+
+    @property
+    def text(self) -> str:
+        """`1 fixed, 2 still failing (1 of them differently), 1 new, 1 regressed`."""
+        still = len(self.same) + len(self.different)
+        differently = f" ({len(self.different)} of them differently)" if self.different else ""
+        gone = "fixed" if self.certain else "no longer failing (fewer tests ran)"
+        parts = (
+            f"{len(self.fixed)} {gone}" if self.fixed else "",
+            f"{still} still failing{differently}" if still else "",
+            f"{len(self.new)} newly failing" if self.new else "",
+            f"{len(self.regressed)} regressed" if self.regressed else "",
+        )
+        return ", ".join(filter(None, parts))
+
+
+def movement(
+    previous: SuiteEvidence | None, current: SuiteEvidence, *, passed_before: frozenset[str] = frozenset()
+) -> Movement:
+    """What became of the tests since the iteration before; `passed_before` names those that ever passed in this task.
+
+    Without an iteration before, only what regressed can be told.
+    """
+    now = set(current.failing)
+    before = set(previous.failing) if previous is not None else set()
+    regressed = (now - before) & passed_before
+    if previous is None:
+        return Movement(regressed=sorted_names(regressed))
+    still = before & now
+    known, told = _signatures(previous), _signatures(current)
+    # A test of which one side has no details is taken for the same: nobody can say that it isn't.
+    different = {test for test in still if test in known and test in told and known[test] != told[test]}
+    # A run that came to no verdict says nothing about the tests that it does not name.
+    fixed = before - now if current.outcome in _WITH_A_VERDICT else set[str]()
+    return Movement(
+        fixed=sorted_names(fixed),
+        same=sorted_names(still - different),
+        different=sorted_names(different),
+        new=sorted_names(now - before - regressed),
+        regressed=sorted_names(regressed),
+        certain=current.counts.tests >= previous.counts.tests,
+    )
+
+
+def same_failures(previous: SuiteEvidence | None, current: SuiteEvidence) -> bool:
+    """Whether nothing at all has moved: the same tests fail in the same way."""
+    if previous is None or previous.passed or current.passed or set(previous.failing) != set(current.failing):
+        return False
+    if previous.failures or current.failures:
+        return {exact(failure) for failure in previous.failures} == {exact(failure) for failure in current.failures}
+    return previous.outcome is current.outcome and normalised(previous.reason) == normalised(current.reason)
+
+
+def _signatures(suite: SuiteEvidence) -> Mapping[str, frozenset[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for failure in suite.failures:
+        found[failure.test].add(exact(failure))
+    return {test: frozenset(each) for test, each in found.items()}
