@@ -30,9 +30,15 @@ def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
     """A reviewer that failed is an agent that failed, never an approval."""
     reply = call_agent(turn, tick)
     evidence = reply.evidence
-    failed = evidence.outcome is not TurnOutcome.DONE
-    review = read_review(turn.agent.name, reply.stdout, evidence.exit_code, evidence.error if failed else "")
+    failed = evidence.outcome not in {TurnOutcome.DONE, TurnOutcome.TOOLS_DENIED}
+    review = read_review(
+        turn.agent.name,
+        reply.stdout if reply.said is None else reply.said,
+        evidence.exit_code,
+        (evidence.error or str(evidence.outcome)) if failed else "",
+        exit_code_speaks=reply.said is None,
+    )
     if review.status == "failed" and not failed:
-        evidence = evidence.model_copy(update={"outcome": TurnOutcome.FAILED, "error": one_line(review.feedback, 300)})
+        evidence = evidence.model_copy(update={"outcome": TurnOutcome.CRASHED, "error": one_line(review.feedback, 300)})
         return review, replace(reply, evidence=evidence)
     return review, reply

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_iterctl.agents.command import private_file
-from pytest_iterctl.agents.turn import Reply, Spoken, Tick, Turn, evidence_of
+from pytest_iterctl.agents.transcript import Transcript
+from pytest_iterctl.agents.turn import Reply, Tick, Turn, evidence_of
 from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
 from pytest_iterctl.work.environment import agent_environment
 from pytest_iterctl.work.process import Capture, Command, Finished, run
@@ -85,14 +86,17 @@ def _last_line(capture: Capture) -> str:
 
 
 def _with_result(evidence: TurnEvidence, result: dict[str, object]) -> TurnEvidence:
-    spoken = Spoken.of(result)
+    said = Transcript.of(result)
     return evidence.model_copy(
         update={
-            "outcome": TurnOutcome.FAILED if spoken.error else evidence.outcome,
-            "error": spoken.error,
-            "cost_usd": spoken.cost_usd,
-            "tokens": spoken.tokens,
-            "calls": spoken.calls,
-            "session_id": spoken.session_id,
+            "outcome": said.outcome,
+            "error": said.error,
+            "cost_usd": said.cost_usd,
+            "tokens": said.tokens,
+            "calls": said.calls,
+            "session_id": said.session_id,
+            "denied": said.denied,
+            "question": said.question,
+            "retry_after": said.retry_after,
         }
     )

@@ -35,7 +35,7 @@ def call_person(turn: Turn, tick: Tick) -> Reply:
     line, outcome = _answer(turn, tick)
     error = "" if outcome is not TurnOutcome.DONE else line.strip()
     if error:
-        outcome = TurnOutcome.FAILED
+        outcome = TurnOutcome.CRASHED
     return Reply(_evidence(turn, outcome, error), line)
 
 
@@ -56,7 +56,7 @@ def _review(turn: Turn, tick: Tick, prompt_file: str) -> Reply:
 def _unattended(turn: Turn) -> Reply:
     if turn.stage == "review":
         return Reply(_evidence(turn, TurnOutcome.DONE, ""), json.dumps({"status": "pending"}))
-    return Reply(_evidence(turn, TurnOutcome.FAILED, "there is no terminal to ask a person at"), "")
+    return Reply(_evidence(turn, TurnOutcome.CRASHED, "there is no terminal to ask a person at"), "")
 
 
 def _answer(turn: Turn, tick: Tick) -> tuple[str, TurnOutcome]:

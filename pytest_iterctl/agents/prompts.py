@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_iterctl.agents.transcript import QUESTION
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.text import cut_middle, fence
 
@@ -39,6 +40,7 @@ class GeneratePrompt:
             parts += [fence(cut_middle("\n".join(self.earlier), _EARLIER_BYTES))]
         parts += ["", "## How it is judged", "", f"The tests are run with: `{self.command}`"]
         parts += ["Change files in the current directory only. If you think that a test is wrong, stop and say so."]
+        parts += [f"If only a person can decide how to go on, end with one line: `{QUESTION} your question`"]
         return "\n".join(parts) + "\n"
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from pytest_iterctl.agents.transcript import SessionTotals, Transcript, bounded_text, read_transcript
 from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
-from pytest_iterctl.feedback.documents import find_document
 from pytest_iterctl.plan.frozen import NamedAgent
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work.process import Finished
 
-__all__ = ["Caller", "Reply", "Spoken", "Tick", "Turn", "evidence_of"]
+__all__ = ["Caller", "Reply", "Tick", "Turn", "evidence_of", "transcript_of"]
 
 #: Called about ten times a second while an agent works; True asks it to stop.
 Tick = Callable[[float], bool]
 
-#: Beyond this a reported number is nonsense and counts as not reported.
-_LARGEST = 1e12
+#: What a tool may wait for in vain until its time is over. Said by its last words, it is a better answer than "late".
+_REASONS_TO_HANG = frozenset({TurnOutcome.NO_NETWORK, TurnOutcome.RATE_LIMITED, TurnOutcome.NOT_LOGGED_IN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,12 @@ class Turn:
     arguments: tuple[str, ...]
     as_module: bool
     pass_env: tuple[str, ...]
+    #: The agent's own name for the session to go on with; '' for a new one.
+    resume: str = ""
+    #: What the run's limits leave, for tools that keep to bounds of their own: max_cost, max_turns.
+    budget: Mapping[str, float] = field(default_factory=dict)
+    #: What the session that is gone on with has come to.
+    before: SessionTotals | None = None
 
     def variables(self) -> dict[str, str]:
         """What every agent process finds in its environment."""
@@ -64,12 +69,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: the evidence, everything that was printed, and how many processes nothing could end."""
+    """What came back: the evidence, everything that was printed, and how many processes nothing could end.
+
+    `said` is the agent's last message without the records around it, where the agent's output is known to have some.
+    """
 
     evidence: TurnEvidence
     stdout: str
     stderr: str = ""
     survivors: int = 0
+    said: str | None = None
 
 
 class Caller(Protocol):
@@ -78,86 +87,57 @@ class Caller(Protocol):
     def __call__(self, turn: Turn, tick: Tick) -> Reply: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """What an agent says of its own turn; what is not a sane number is unknown, never zero."""
-
-    cost_usd: float | None = None
-    tokens: int | None = None
-    calls: int = 1
-    session_id: str | None = None
-    error: str = ""
-
-    @classmethod
-    def of(cls, document: Mapping[str, object] | None) -> Spoken:
-        if document is None:
-            return cls()
-        cost, tokens, calls = (_number(document.get(key)) for key in ("cost_usd", "tokens", "calls"))
-        if cost is None:  # what Claude Code calls it
-            cost = _number(document.get("total_cost_usd"))
-        session, error = document.get("session_id"), document.get("error")
-        if document.get("is_error") is True:
-            error = error or document.get("result") or "it reported an error"
-        return cls(
-            cost_usd=cost,
-            tokens=int(tokens) if tokens is not None else None,
-            calls=max(int(calls), 1) if calls is not None else 1,
-            session_id=one_line(session, 200) if isinstance(session, str) and session else None,
-            error=one_line(error if isinstance(error, str) else json.dumps(error, default=str), 300) if error else "",
-        )
+def transcript_of(
+    turn: Turn, finished: Finished, *, output_file: str = "", any_exit_code: bool = False, now: float | None = None
+) -> Transcript:
+    """What a process that spoke for an agent says of its turn. Only one that ended by itself has an exit code."""
+    by_itself = finished.ended_by == "exit"
+    return read_transcript(
+        turn.agent.spec,
+        stdout=finished.stdout.text,
+        stderr=finished.stderr.text,
+        output_file=output_file,
+        exit_code=finished.exit_code if by_itself else None,
+        before=turn.before,
+        now=now,
+        any_exit_code=any_exit_code or not by_itself,
+    )
 
 
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value < _LARGEST else None
-
-
-def evidence_of(turn: Turn, finished: Finished, *, any_exit_code: bool = False) -> TurnEvidence:
+def evidence_of(
+    turn: Turn, finished: Finished, *, transcript: Transcript | None = None, any_exit_code: bool = False
+) -> TurnEvidence:
     """Judge a process that spoke for an agent: by how it ended, what it reported, and only then by its exit code.
 
     A reviewer's exit code is part of its answer, so that is left to whoever reads the answer.
     """
-    document = find_document(finished.stdout.text, _is_report)
-    spoken = Spoken.of(document)
-    outcome, reason, limit = TurnOutcome.DONE, "", ""
+    told = transcript or transcript_of(turn, finished, any_exit_code=any_exit_code)
+    outcome, reason, limit = told.outcome, told.error, ""
     if finished.error:
-        outcome, reason = TurnOutcome.FAILED, finished.error
+        outcome, reason = TurnOutcome.CRASHED, finished.error
     elif finished.ended_by == "timeout" and turn.limit:
         outcome, reason, limit = TurnOutcome.LIMIT, f"ended by {turn.limit}", turn.limit
-    elif finished.ended_by == "timeout":
-        outcome, reason = TurnOutcome.TIMED_OUT, f"no answer within {format_duration(turn.seconds)}"
-    elif finished.ended_by != "exit":
-        stopped = finished.ended_by == "stop"
-        outcome = TurnOutcome.STOPPED if stopped else TurnOutcome.FAILED
-        reason = "stopped" if stopped else "its supervisor was killed"
-    elif spoken.error:
-        outcome, reason = TurnOutcome.FAILED, spoken.error
-    elif finished.exit_code != 0 and not any_exit_code:
-        outcome, reason = TurnOutcome.FAILED, _exit_reason(finished)
+    elif finished.ended_by == "timeout" and not told.finished:
+        known = told.outcome in _REASONS_TO_HANG
+        outcome = told.outcome if known else TurnOutcome.TIMED_OUT
+        reason = (known and told.error) or f"no answer within {format_duration(turn.seconds)}"
+    elif finished.ended_by == "stop":
+        outcome, reason = TurnOutcome.STOPPED, "stopped"
+    elif finished.ended_by not in {"exit", "timeout"}:
+        outcome, reason = TurnOutcome.CRASHED, "its supervisor was killed"
     return TurnEvidence(
         agent=turn.agent.name,
         outcome=outcome,
         exit_code=finished.exit_code,
         error=one_line(reason, 300),
         seconds=finished.seconds,
-        cost_usd=spoken.cost_usd,
-        tokens=spoken.tokens,
-        calls=spoken.calls,
-        session_id=spoken.session_id,
+        cost_usd=told.cost_usd,
+        tokens=told.tokens,
+        calls=told.calls,
+        session_id=told.session_id,
         limit=limit,
+        denied=told.denied,
+        question=told.question,
+        retry_after=told.retry_after,
+        text=bounded_text(told.text),
     )
-
-
-def _is_report(document: dict[str, object]) -> bool:
-    return bool(document.keys() & {"cost_usd", "total_cost_usd", "tokens", "session_id", "error", "is_error", "calls"})
-
-
-def _exit_reason(finished: Finished) -> str:
-    lines = [
-        line for text in (finished.stderr.text, finished.stdout.text) for line in text.splitlines() if line.strip()
-    ]
-    last = one_line(lines[-1], 200) if lines else "it printed nothing"
-    code = finished.exit_code
-    how = f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-    return f"{how}: {last}"

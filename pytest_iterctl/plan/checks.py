@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_iterctl.plan.agent_names import RESERVED_AGENTS, known_agents, unknown_agent
+from pytest_iterctl.plan.presets import conflict_with_preset, preset_names
 from pytest_iterctl.plan.problems import Finding, KeyPath, printable, quoted
 from pytest_iterctl.plan.task_order import circles
 
@@ -42,6 +43,7 @@ def check_names(data: object, *, root: Path) -> Iterator[Finding]:
     plan = _table(data)
     agents = _table(plan.get("agents"))
     yield from _redefined(agents)
+    yield from _presets_named_in(agents)
     yield from _agents_named_in(plan.get("settings"), ("settings",), agents, root)
     tasks: list[_PlacedTask] = [(("tasks", index), _table(task)) for index, task in enumerate(_list(plan.get("tasks")))]
     for path, task in tasks:
@@ -65,6 +67,19 @@ def _redefined(agents: dict[str, object]) -> Iterator[Finding]:
     for name in agents:
         if name in RESERVED_AGENTS:
             yield Finding(("agents", name), f"{quoted(name)} is a built-in agent", "choose another name", at_key=True)
+
+
+def _presets_named_in(agents: dict[str, object]) -> Iterator[Finding]:
+    for name, agent in agents.items():
+        table = _table(agent)
+        preset = table.get("preset")
+        if not isinstance(preset, str) or not preset or "\0" in preset:
+            continue
+        if preset not in preset_names():
+            message = f"unknown preset {quoted(preset)}"
+            yield Finding(("agents", name, "preset"), message, word=preset, known=preset_names())
+        elif message := conflict_with_preset(preset, table):
+            yield Finding(("agents", name), message, at_key=True)
 
 
 def _agents_named_in(settings: object, path: KeyPath, agents: dict[str, object], root: Path) -> Iterator[Finding]:

@@ -134,16 +134,18 @@ class _Origins:
         agent = said.pop("agent", None)
         review = said.pop("review", ())
         settings = Settings.model_validate(said)
+        coder = self._agent(agent, self._folder(task, "agent")) if isinstance(agent, str) else None
         return FrozenTask(
             id=task.id,
             prompt=task.prompt,
             tests=task.tests or (),
             test=task.test,
             needs=task.needs,
-            agent=self._agent(agent, self._folder(task, "agent")) if isinstance(agent, str) else None,
+            agent=coder,
             reviewers=tuple(self._agent(word, self._folder(task, "review")) for word in review)
             if isinstance(review, tuple)
             else (),
+            session=task.session or (coder.spec.session if coder is not None else None),
             settings=settings,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pytest_iterctl.plan.model import Agent, Backoff, Limits, OnEscalate, TestCommand
+from pytest_iterctl.plan.model import Agent, Backoff, Limits, OnEscalate, Session, TestCommand
 from pytest_iterctl.plan.values import Value
 
 __all__ = ["FrozenPlan", "FrozenTask", "NamedAgent", "Settings"]
@@ -51,6 +51,9 @@ class FrozenTask(Value):
     needs: tuple[str, ...] = ()
     agent: NamedAgent | None = None
     reviewers: tuple[NamedAgent, ...] = ()
+    session: Session | None = Field(
+        default=None, description="None: resume where the agent can, fresh after a failure of the same kind"
+    )
     settings: Settings = Field(default_factory=Settings)
 
 

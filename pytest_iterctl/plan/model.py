@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from pytest_iterctl.plan import values
+from pytest_iterctl.plan.problems import did_you_mean, quoted
+from pytest_iterctl.plan.reads import Also, Reads, Rule, Version
 from pytest_iterctl.plan.values import Name, Value
 
 __all__ = [
     "BUILT_IN_AGENTS",
     "ENVIRONMENT_NAME",
     "NO_NUL",
+    "PLACEHOLDERS",
     "Agent",
     "Backoff",
+    "Budget",
     "Limits",
     "OnEscalate",
     "Plan",
     "SafetyLevel",
     "SafetyPatch",
+    "Session",
     "SettingsPatch",
     "Task",
     "TestCommand",
@@ -34,20 +38,23 @@ BUILT_IN_AGENTS = ("hook", "person")
 SafetyLevel = Literal["permissive", "normal", "paranoid"]
 OnEscalate = Literal["best", "last", "base"]
 Backoff = Literal["none", "linear", "exponential"]
+Session = Literal["fresh", "resume"]
 
 NO_NUL = r"^[^\x00]*$"
 ENVIRONMENT_NAME = r"^[^=\x00]+$"
 
-
-class _Also:
-    """Tells the JSON Schema what a validator in front takes besides the type itself."""
-
-    def __init__(self, schema: JsonSchemaValue) -> None:
-        self._schema = schema
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {"anyOf": [self._schema, handler(core)]}
-
+#: What is put in the place of `{…}` in an agent's arguments. Other words in braces stay as they are.
+PLACEHOLDERS = (
+    "prompt",
+    "prompt_file",
+    "output_file",
+    "session_id",
+    "new_session",
+    "private",
+    "max_cost",
+    "max_turns",
+)
+_BRACED = re.compile(r"\{([A-Za-z_-]{3,24})\}")
 
 Money = Annotated[float, Field(ge=0, le=1_000_000)]
 Bound = Annotated[int, Field(ge=1, le=10_000)]
@@ -81,9 +88,9 @@ Command = Annotated[
     tuple[Argument, ...],
     Field(min_length=1),
     BeforeValidator(_argument_list),
-    _Also({"type": "string", "minLength": 1}),
+    Also({"type": "string", "minLength": 1}),
 ]
-Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), _Also({"type": "string"})]
+Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), Also({"type": "string"})]
 
 
 class SafetyPatch(Value):
@@ -104,7 +111,7 @@ def _level_or_table(value: object) -> object:
 
 
 Safety = Annotated[
-    SafetyPatch, BeforeValidator(_level_or_table), _Also({"type": "string", "enum": list(get_args(SafetyLevel))})
+    SafetyPatch, BeforeValidator(_level_or_table), Also({"type": "string", "enum": list(get_args(SafetyLevel))})
 ]
 
 
@@ -158,10 +165,11 @@ class SettingsPatch(Value):
         default=None, description="a level (permissive, normal, paranoid) or a table with a level and single limits"
     )
     agent: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="the agent that generates: a name from agents:, hook, person, or a command line"
+        default=None,
+        description="the agent that generates: a name from agents:, hook, person, a preset, or a command line",
     )
     review: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
-        default=None, description="reviewers: names from agents:, hook, person, or command lines"
+        default=None, description="reviewers: names from agents:, hook, person, presets, or command lines"
     )
     pass_env: tuple[EnvironmentName, ...] | None = Field(
         default=None, description="environment variables that are passed on although they look private, by name"
@@ -171,28 +179,98 @@ class SettingsPatch(Value):
     )
 
 
-class Agent(Value):
-    """Whatever can do a stage. Exactly one of command, hook and person."""
+def _no_typos(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Braces mean something to many programs, so only a word that nearly is a placeholder is taken for a mistake."""
+    for word in (word for argument in arguments for word in _BRACED.findall(argument)):
+        if word not in PLACEHOLDERS and (hint := did_you_mean(word, PLACEHOLDERS)):
+            raise ValueError(f"unknown placeholder {quoted('{' + word + '}')}; {hint}")
+    return arguments
 
-    command: Command | None = Field(default=None, description="argument list (or one line, split without a shell)")
+
+AgentCommand = Annotated[Command, AfterValidator(_no_typos)]
+AgentArguments = Annotated[Arguments, AfterValidator(_no_typos)]
+
+
+class Budget(Value):
+    """Arguments that hand an agent the bounds that a run still has, for tools that keep to bounds of their own."""
+
+    max_cost: AgentArguments = Field(default=(), description="appended with {max_cost}, in US dollars")
+    max_turns: AgentArguments = Field(default=(), description="appended with {max_turns}, in calls of the model")
+
+
+class Agent(Value):
+    """Whatever can do a stage. Exactly one of command, hook and person, or a preset that has a command."""
+
+    preset: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="an agent that is known already; the other keys change what it says"
+    )
+    command: AgentCommand | None = Field(default=None, description="argument list (or one line, split without a shell)")
+    resume: AgentCommand | None = Field(
+        default=None, description="argument list for going on with the session {session_id}"
+    )
+    arguments: AgentArguments = Field(default=(), description="appended to command and resume, such as a model")
     hook: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="name handed to the Python hooks iterctl_generate and iterctl_review"
     )
     person: bool | None = Field(default=None, description="ask at the terminal")
-    prompt: Literal["stdin", "file"] = Field(
-        default="stdin", description="how the prompt arrives: stdin, or file for {prompt_file} in an argument"
+    prompt: Literal["stdin", "file", "argument"] = Field(
+        default="stdin",
+        description="how the prompt arrives: stdin, file for {prompt_file} or argument for {prompt} in an argument",
     )
     timeout: Duration | None = Field(default=None, description="time for one call (default: the settings' timeout)")
+    session: Session | None = Field(default=None, description="as the task's session, which comes first")
     env: dict[EnvironmentName, Argument] = Field(default_factory=dict, description="environment variables to set")
     pass_env: tuple[EnvironmentName, ...] = Field(default=(), description="environment variables to pass on by name")
+    reads: Reads | None = Field(
+        default=None, description="how its output is read (default: the last JSON object may be a report)"
+    )
+    outcomes: tuple[Rule, ...] = Field(default=(), description="what says how its turn ended; the first that applies")
+    budget: Budget = Field(default_factory=Budget, description="arguments for bounds that the tool keeps itself")
+    leaves: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(), description="globs of files that the tool leaves in the work tree, which are nobody's change"
+    )
+    version: Version | None = Field(default=None, description="how to ask for its version")
+    install: str = Field(default="", description="how to get it, for people who don't have it")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if [self.command is not None, self.hook is not None, self.person is True].count(True) != 1:
+        kinds = [self.command is not None, self.hook is not None, self.person is True]
+        if kinds.count(True) != 1 and not (self.preset is not None and not any(kinds)):
             raise ValueError("an agent needs exactly one of command, hook and person")
-        if self.prompt == "file" and not any("{prompt_file}" in part for part in self.command or ()):
-            raise ValueError("prompt: file needs {prompt_file} in one of the command's arguments")
+        if self.preset is not None and any(kinds[1:]):
+            raise ValueError("a preset is a command; hook and person can't go with it")
         return self
+
+    @model_validator(mode="after")
+    def _whole_commands(self) -> Self:
+        """Each placeholder where it has a meaning. What a preset's command holds is seen when both are put together."""
+        if self.resume is not None and not _holds(self.resume, "session_id"):
+            raise ValueError("resume needs {session_id} in one of its arguments")
+        for command in (self.command, self.resume):
+            if command is not None:
+                _check_prompt(command, self.prompt)
+        if self.prompt != "stdin" and self.command is None and self.preset is None:
+            raise ValueError(f"prompt: {self.prompt} is for commands")
+        from_file = self.reads is not None and self.reads.source == "output_file"
+        if from_file and self.command is not None and not _holds(self.command, "output_file"):
+            raise ValueError("reads.source: output_file needs {output_file} in one of the command's arguments")
+        if _holds((*(self.command or ()), *self.arguments), "session_id"):
+            raise ValueError("{session_id} is for resume: a new session has none yet")
+        if any(_holds((*(self.command or ()), *(self.resume or ())), bound) for bound in Budget.model_fields):
+            raise ValueError("{max_cost} and {max_turns} are for the arguments under budget")
+        return self
+
+
+def _check_prompt(command: tuple[str, ...], prompt: str) -> None:
+    needed = {"file": "prompt_file", "argument": "prompt"}.get(prompt)
+    if needed is not None and not _holds(command, needed):
+        raise ValueError(f"prompt: {prompt} needs {{{needed}}} in one of the command's arguments")
+    if prompt != "argument" and _holds(command, "prompt"):
+        raise ValueError("{prompt} needs prompt: argument")
+
+
+def _holds(command: tuple[str, ...], placeholder: str) -> bool:
+    return any(f"{{{placeholder}}}" in argument for argument in command)
 
 
 class TestCommand(Value):
@@ -212,6 +290,11 @@ class Task(SettingsPatch):
     tests: Arguments | None = Field(default=None, description="pytest arguments that select the task's tests")
     test: TestCommand | None = Field(default=None, description="a test command of any language, instead of tests")
     needs: tuple[Name, ...] = Field(default=(), description="tasks that must have proceeded before this one starts")
+    session: Session | None = Field(
+        default=None,
+        description="resume: each iteration goes on with the agent's session; fresh: each begins a new one "
+        "(default: resume where the agent can, fresh after a failure of the same kind)",
+    )
 
     @model_validator(mode="after")
     def _one_kind_of_tests(self) -> Self:

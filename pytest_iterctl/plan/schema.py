@@ -7,6 +7,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pytest_iterctl.plan.environment_settings import INI_TWINS, environment_variable
 from pytest_iterctl.plan.frozen import Settings
 from pytest_iterctl.plan.model import Plan, SettingsPatch
+from pytest_iterctl.plan.presets import preset_names
 from pytest_iterctl.plan.values import format_duration
 
 __all__ = ["plan_schema", "settings_reference"]
@@ -30,9 +31,13 @@ def plan_schema() -> JsonSchemaValue:
     tables = schema["$defs"]
     del tables["Task"]["properties"]["safety"]  # inherited, but limits hold for a whole run
     tables["Task"]["not"] = _given("tests", "test")
-    tables["Agent"]["oneOf"] = [_given("command"), _given("hook"), _given("person", value={"const": True})]
-    for names in (schema["properties"]["agents"], tables["Agent"]["properties"]["env"]):
-        names["additionalProperties"] = False  # pydantic says only what those that fit the pattern hold
+    kinds = [_given("command"), _given("hook"), _given("person", value={"const": True})]
+    tables["Agent"]["oneOf"] = [*kinds, {**_given("preset"), "not": _given("command")}]
+    tables["Agent"]["properties"]["preset"]["anyOf"][0] = {"type": "string", "enum": list(preset_names())}
+    for table in (schema, *tables.values()):
+        for names in table["properties"].values():
+            if "patternProperties" in names:
+                names["additionalProperties"] = False  # pydantic says only what those that fit the pattern hold
     for table in (schema, *tables.values()):
         for key in table["properties"].values():
             if key.get("default", "") is None:

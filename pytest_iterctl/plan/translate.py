@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,7 @@ from pytest_iterctl.plan.model import (
     ENVIRONMENT_NAME,
     NO_NUL,
     Agent,
+    Budget,
     Plan,
     SafetyPatch,
     SettingsPatch,
@@ -20,6 +21,7 @@ from pytest_iterctl.plan.model import (
     TestCommand,
 )
 from pytest_iterctl.plan.problems import Finding, KeyPath, either, quoted
+from pytest_iterctl.plan.reads import Pick, Reads, Rule, Version
 
 __all__ = ["Complaint", "complaint", "findings"]
 
@@ -41,7 +43,7 @@ _NAME = "is not a name: 1 to 64 letters, digits, `.`, `_` or `-`, the first a le
 
 #: Keys that this version refuses but a later one will know, by the table that they stand in.
 _LATER: Mapping[type[BaseModel], frozenset[str]] = {
-    Agent: frozenset({"preset", "fallback", "for_gaps", "session"}),
+    Agent: frozenset({"fallback", "for_gaps"}),
     SafetyPatch: frozenset({"allow_destructive_operations", "allow_external_api_calls", "allow_outside_writes"}),
     SettingsPatch: frozenset(
         {
@@ -121,12 +123,30 @@ def _model_at(path: KeyPath) -> type[BaseModel]:
             return SettingsPatch
         case ("agents", _):
             return Agent
+        case ("agents", _, *below):
+            return _agent_table(below)
         case ("tasks", _):
             return Task
         case ("tasks", _, "test"):
             return TestCommand
         case _:
             return Plan
+
+
+def _agent_table(path: Sequence[str | int]) -> type[BaseModel]:
+    match path:
+        case ("reads",):
+            return Reads
+        case ("reads", _) | ("outcomes", _, "wait" | "until"):
+            return Pick
+        case ("outcomes", _):
+            return Rule
+        case ("budget",):
+            return Budget
+        case ("version",):
+            return Version
+        case _:
+            return Agent
 
 
 def complaint(details: ErrorDetails, value: object) -> Complaint:

@@ -255,15 +255,19 @@ class TestAgents:
             (
                 "no-such-program -x",
                 "unknown agent `no-such-program`",
-                "name an agent of the plan, `hook`, `person` or a command line",
+                "name an agent of the plan, `hook`, `person`, a preset or a command line",
             ),
             ("repair", "agent `repair` is not supported by this version", "name a command line instead"),
             ("'", "`'` can't be split into arguments: No closing quotation", "close the quotation marks"),
-            (" ", "an agent's name is empty", "name an agent of the plan, `hook`, `person` or a command line"),
+            (
+                " ",
+                "an agent's name is empty",
+                "name an agent of the plan, `hook`, `person`, a preset or a command line",
+            ),
             (
                 "x" * 5000,
                 f"unknown agent `{'x' * 59}…`",
-                "name an agent of the plan, `hook`, `person` or a command line",
+                "name an agent of the plan, `hook`, `person`, a preset or a command line",
             ),
         ],
     )

@@ -275,7 +275,10 @@ junit = "reports/*.xml"
             "tasks:\n  - id: a\n    stages: []\n",
             "3:5: tasks[0].stages: is not supported by this version | remove it",
         ),
-        ("agents:\n  a: {preset: claude}\n", "2:7: agents.a.preset: is not supported by this version | remove it"),
+        (
+            "agents:\n  a: {preset: claude, fallback: [b]}\n",
+            "2:23: agents.a.fallback: is not supported by this version | remove it",
+        ),
         (
             "settings: {safety: {allow_outside_writes: true}}\n",
             "1:21: settings.safety.allow_outside_writes: is not supported by this version | remove it",
