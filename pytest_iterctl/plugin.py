@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             "agent",
             "NAME|COMMAND",
             "string",
-            "Who changes the code: a name from the plan, hook, person or a command line",
+            "Who changes the code: a name from the plan, a preset (claude, codex, …), hook, person or a command line",
         ),
         ("prompt", "TEXT|@FILE", "string", "What the agent is asked to do, besides making the tests pass"),
         ("max", "N", "int", "Iterations before a person is asked (default: 3)"),

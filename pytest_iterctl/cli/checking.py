@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from pytest_iterctl.control.check import CheckDocument, IterationCheck, decide_check, decision_document
 from pytest_iterctl.control.evidence import Outcome, ReviewEvidence, SuiteEvidence
 from pytest_iterctl.errors import ExitCode, ReportError, UsageError
-from pytest_iterctl.feedback.compose import compact, feedback_document, long_form
-from pytest_iterctl.feedback.junit import JUnitReport, outcome_of, read_junit, read_reports
+from pytest_iterctl.feedback.compose import compact, feedback_document, long_form, text_form
+from pytest_iterctl.feedback.junit import JUnitReport, outcome_of, read_reports
 from pytest_iterctl.feedback.plain_text import suite_from_text
 from pytest_iterctl.plan.problems import Finding, did_you_mean
 from pytest_iterctl.plan.translate import findings
@@ -26,11 +26,14 @@ from pytest_iterctl.show.formats import render_json, render_yaml
 from pytest_iterctl.store.checks import Checks
 from pytest_iterctl.store.database import Database
 from pytest_iterctl.store.place import Place
+from pytest_iterctl.text import cut_middle, markdown_text, one_line, workflow_safe
 
 __all__ = ["check", "feedback"]
 
 #: A check carries test output, so it may be larger than a plan.
 _LARGEST_CHECK = 32 * 1024 * 1024
+_NOTE = 500
+_NOTES = 20
 _EXIT_CODES = {"proceed": ExitCode.DONE, "retry": ExitCode.NOT_ACCEPTED, "escalate": ExitCode.ESCALATED}
 
 
@@ -105,7 +108,12 @@ def _input(file: str) -> tuple[bytes, str]:
 
 
 def _print(document: dict[str, object], form: str) -> None:
-    sys.stdout.write(render_json(document) if form == "json" else render_yaml(document))
+    """The document, in which no text can be a command to the CI runner that shows it in its log."""
+    # A JSON document is a YAML document, and inside its quotes no line can begin with what a test printed.
+    rendered = render_yaml(document) if form == "yaml" else ""
+    if not rendered or workflow_safe(rendered) != rendered:
+        rendered = render_json(document).replace("##", "#\\u0023")
+    sys.stdout.write(rendered)
 
 
 def feedback(reports: tuple[str, ...], *, form: str, limit: int) -> int:
@@ -120,42 +128,48 @@ def feedback(reports: tuple[str, ...], *, form: str, limit: int) -> int:
         failing=report.failing,
     )
     clean = SuiteEvidence.model_validate_json(json.dumps(redactor.deep(suite.model_dump(mode="json"))))
-    document = feedback_document(clean, limit=limit)
-    document["notes"] = list(report.notes)
+    notes = [redactor(one_line(note, _NOTE)) for note in report.notes]
     if form in {"json", "yaml"}:
-        _print(document, form)
-        return 0
-    sys.stdout.write(long_form(clean, (), limit=limit) if form == "md" else _text(clean, limit))
-    for note in report.notes:
-        print(f"note: {note}", file=sys.stderr)
+        _print({**feedback_document(clean, limit=limit), "notes": notes}, form)
+    elif form == "md":
+        sys.stdout.write(workflow_safe(_markdown(clean, notes, limit)))
+    else:
+        sys.stdout.write(workflow_safe(_text(clean, limit)))
+        sys.stderr.write(workflow_safe("".join(f"note: {note}\n" for note in notes)))
     return 0
 
 
+def _markdown(suite: SuiteEvidence, notes: list[str], limit: int) -> str:
+    head = f"**{suite.outcome}**: {_numbers(suite)}\n\n"
+    told = [f"- {markdown_text(note)}" for note in notes[:_NOTES]]
+    if len(notes) > _NOTES:
+        told.append(f"- and {len(notes) - _NOTES} more notes")
+    # Notes may take a quarter at most: what failed is what matters.
+    tail = cut_middle("\n".join(["", "Notes on the reports:", "", *told, ""]), limit // 4) if told else ""
+    return head + long_form(suite, (), limit=limit - len((head + tail).encode())) + tail
+
+
 def _text(suite: SuiteEvidence, limit: int) -> str:
-    counts = suite.counts
-    numbers = f"{counts.passed} passed, {counts.failed} failed, {counts.errors} errors, {counts.skipped} skipped"
-    head = f"{suite.outcome}: {numbers}\n"
+    head = f"{suite.outcome}: {_numbers(suite)}\n"
     if suite.outcome is Outcome.PASSED:
         return head
-    return head + long_form(suite, (), limit=max(limit - len(head.encode()), 100))
+    return head + text_form(suite, (), limit=max(limit - len(head.encode()), 100))
+
+
+def _numbers(suite: SuiteEvidence) -> str:
+    counts = suite.counts
+    return f"{counts.passed} passed, {counts.failed} failed, {counts.errors} errors, {counts.skipped} skipped"
 
 
 def _reports(names: tuple[str, ...]) -> JUnitReport:
     """Files, globs, or - for standard input; what matches nothing is an error, not an empty report."""
-    if names == ("-",):
-        return read_junit(sys.stdin.buffer, "<stdin>")
     paths: list[Path] = []
     for name in names:
-        if name == "-":
-            raise UsageError("- is standard input and goes with no other report")
-        found = (
-            sorted(
-                glob.glob(name, recursive=True)  # noqa: PTH207 - the user wrote a glob, maybe an absolute one
-            )
-            if glob.has_magic(name) and not Path(name).exists()
-            else [name]
-        )
+        found = [name]
+        if glob.has_magic(name) and not os.path.lexists(name):
+            matches = glob.iglob(name, recursive=True)  # noqa: PTH207 - the user wrote a glob, maybe an absolute one
+            found = sorted(match for match in matches if not Path(match).is_dir())
         if not found:
             raise ReportError(f"no report matches {name}", hint="check the path and whether the tests ran at all")
         paths += [Path(each) for each in found]
-    return read_reports(list(dict.fromkeys(paths)))
+    return read_reports(list(dict.fromkeys(paths)), stdin=sys.stdin.buffer, root=str(Path.cwd()))

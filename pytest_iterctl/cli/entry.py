@@ -68,7 +68,10 @@ def _manner_options(command: Callable[P, R]) -> Callable[P, R]:
 
 @commands.command()
 @click.argument("plan", required=False, type=click.Path(path_type=Path))
-@click.option("--agent", help="Who changes the code: a name from the plan, hook, person, or a command line.")
+@click.option(
+    "--agent",
+    help="Who changes the code: a name from the plan, a preset such as claude, hook, person, or a command line.",
+)
 @click.option("--reviewer", "review", multiple=True, help="Who reviews; may be given more than once.")
 @click.option("--prompt", default="", help="What the agent is asked to do, or @FILE (for a plan without tasks).")
 @click.option("--max-iterations", "--max", "max_iterations", help="Iterations before a person is asked.")
@@ -289,12 +292,23 @@ def check(file: str, loop: str | None, form: str | None, exit_code: bool) -> int
 @click.option(
     "--format", "form", type=click.Choice(["text", "md", "json", "yaml"]), default="text", help="What goes to stdout."
 )
-@click.option("--max-length", type=click.IntRange(min=200), default=8192, help="Bytes of the text (default: 8192).")
-def feedback(reports: tuple[str, ...], form: str, max_length: int) -> int:
-    """Turn JUnit REPORTS (files, globs, - for stdin) into feedback an agent can act on."""
+@click.option(
+    "--limit",
+    "--max-length",
+    "limit",
+    type=click.IntRange(min=200),
+    default=8192,
+    help="Bytes of the text (default: 8192).",
+)
+def feedback(reports: tuple[str, ...], form: str, limit: int) -> int:
+    """Turn JUnit REPORTS (files, globs, - for stdin) into feedback an agent can act on.
+
+    Each test counts once, by its worst result. Exits with 0 when the reports were read, whatever they say (the JSON
+    document's "outcome" tells), and with 4 when one could not be.
+    """
     from pytest_iterctl.cli import checking  # noqa: PLC0415
 
-    return checking.feedback(reports, form=form, limit=max_length)
+    return checking.feedback(reports, form=form, limit=limit)
 
 
 @commands.command()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import shutil
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,10 +16,15 @@ from pytest_iterctl.cli.planning import Wishes, found_agent_clis, frozen_plan
 from pytest_iterctl.errors import ExitCode, IterctlError
 from pytest_iterctl.loop.run import refuse_unsupported_system
 from pytest_iterctl.loop.workspace import Workspace
-from pytest_iterctl.plan.frozen import FrozenPlan
+from pytest_iterctl.plan.agent_names import missing_program
+from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
+from pytest_iterctl.text import one_line, strip_escapes
+from pytest_iterctl.work.environment import agent_environment
 from pytest_iterctl.work.process import Command, run
 
 __all__ = ["Finding", "doctor", "examine"]
+
+_VERSION_TIME = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +102,12 @@ def _in_repository(workspace: Workspace) -> list[Finding]:
 
     found.append(_try("plan", plan))
     for frozen in plans:
-        found += _agents(frozen)
+        found += _agents(frozen, workspace.root)
         found += _interpreters(frozen, workspace)
     return found
 
 
-def _agents(plan: FrozenPlan) -> list[Finding]:
+def _agents(plan: FrozenPlan, root: Path) -> list[Finding]:
     named = {agent.name: agent for task in plan.tasks for agent in (task.agent, *task.reviewers) if agent is not None}
     clis = ", ".join(found_agent_clis()) or "none"
     if not any(task.agent is not None for task in plan.tasks):
@@ -109,13 +115,28 @@ def _agents(plan: FrozenPlan) -> list[Finding]:
         return [Finding("agent", ok=False, detail="none is named", hint=hint)]
     found = []
     for name, agent in named.items():
+        missing = missing_program(agent, root=root)
         command = agent.spec.command
-        program = command[0] if command else ""
-        there = not command or shutil.which(program) is not None or Path(program).exists()
-        detail = " ".join(command) if command else ("Python hooks" if agent.spec.hook else "a person")
-        hint = "" if there else f"{program} is not on the PATH"
-        found.append(Finding(f"agent {name}", ok=there, detail=detail, hint=hint))
+        detail = shlex.join(command) if command else ("Python hooks" if agent.spec.hook else "a person")
+        if missing is not None:
+            found.append(Finding(f"agent {name}", ok=False, detail=missing.message, hint=missing.hint))
+        else:
+            found.append(Finding(f"agent {name}", ok=True, detail=detail + _version(agent, root)))
     return found
+
+
+def _version(agent: NamedAgent, root: Path) -> str:
+    """Which version of a known tool is here, and whether it is the one that its preset was tried with."""
+    asked = agent.spec.version
+    if asked is None:
+        return ""
+    finished = run(Command(asked.command, root, agent_environment(os.environ), timeout=_VERSION_TIME))
+    printed = f"{finished.stdout.text}\n{finished.stderr.text}"
+    said = re.search(asked.pattern, strip_escapes(printed), re.MULTILINE)
+    if said is None:
+        return "; its version can't be told"
+    version = one_line(said["version"], 40)
+    return f"; version {version}" + (f" (tried with {asked.tested})" if asked.tested not in {"", version} else "")
 
 
 def _interpreters(plan: FrozenPlan, workspace: Workspace) -> list[Finding]:

@@ -16,12 +16,12 @@ from pytest_iterctl.plan.freeze import freeze
 from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
 from pytest_iterctl.plan.load import find_plan, load_plan
 from pytest_iterctl.plan.model import Plan, SettingsPatch
+from pytest_iterctl.plan.presets import presets
 from pytest_iterctl.plan.values import format_duration
 
-__all__ = ["KNOWN_AGENT_CLIS", "Wishes", "found_agent_clis", "frozen_plan", "print_dry_run", "prompt_text"]
+__all__ = ["Wishes", "found_agent_clis", "frozen_plan", "print_dry_run", "prompt_text"]
 
 #: Agent command lines that are named in hints when they are on the PATH.
-KNOWN_AGENT_CLIS = ("claude", "codex", "gemini", "qwen", "opencode", "goose", "aider", "cursor-agent", "mini")
 _LARGEST_PROMPT = 1_000_000
 
 
@@ -129,7 +129,8 @@ def prompt_text(text: str, directory: Path) -> str:
 
 
 def found_agent_clis() -> tuple[str, ...]:
-    return tuple(name for name in KNOWN_AGENT_CLIS if shutil.which(name))
+    """The presets whose program is on the PATH."""
+    return tuple(name for name, agent in presets().items() if agent.command and shutil.which(agent.command[0]))
 
 
 def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:

@@ -20,15 +20,6 @@ from pytest_iterctl.work.pytest_run import forget_bytecode
 
 __all__ = ["clean", "init", "restore", "schema"]
 
-#: How well-known agents are called without a terminal; each may be changed in the plan.
-_HEADLESS = {
-    "claude": "[claude, -p, --output-format, json, --permission-mode, acceptEdits]",
-    "codex": "[codex, exec, --json, --sandbox, workspace-write, --skip-git-repo-check, '-']",
-    "gemini": "[gemini, --output-format, json, --approval-mode, yolo]",
-    "goose": "[goose, run, --no-session, -i, '-']",
-    "aider": "[aider, --message-file, '{prompt_file}', --yes-always, --no-auto-commits, --no-pretty, --no-stream]",
-}
-
 
 def restore(run_id: str, iteration: int, task_id: str | None) -> int:
     """What the tree held is kept as a snapshot of its own first, so that this can be undone too."""
@@ -120,7 +111,7 @@ def init(*, force: bool) -> int:
 
 
 def _plan_text(root: Path) -> str:
-    found = [name for name in found_agent_clis() if name in _HEADLESS]
+    found = found_agent_clis()
     tests = next((name for name in ("tests", "test", "testing") if (root / name).is_dir()), "")
     lines = [
         "# A plan for iterctl; every key is in `iterctl schema` and the configuration page of the docs.",
@@ -128,12 +119,9 @@ def _plan_text(root: Path) -> str:
     ]
     lines += ["settings:", "  max_iterations: 3", "  safety: normal"]
     if found:
-        lines += [f"  agent: {found[0]}", "agents:"]
-        for name in found:
-            lines.append(f"  {name}:")
-            lines.append(f"    command: {_HEADLESS[name]}")
-            if "{prompt_file}" in _HEADLESS[name]:
-                lines.append("    prompt: file")
+        also = f"   # also found: {', '.join(found[1:])}" if found[1:] else ""
+        lines += [f"  agent: {found[0]}{also}", "# To change how it is called:", "# agents:"]
+        lines.append(f"#   coder: {{ preset: {found[0]}, arguments: [--model, NAME] }}")
     else:
         lines += ["  # No known agent was found on the PATH: name yours under agents: and here.", "  # agent: coder"]
         lines += ["# agents:", "#   coder: { command: [my-agent, --fix] }   # the prompt arrives on its stdin"]

@@ -26,6 +26,7 @@ from pytest_iterctl.redaction import Redactor, redact
 from pytest_iterctl.store.lock import WorkTreeLock
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.leftovers import end_leftovers
+from pytest_iterctl.work.snapshots import Snapshots
 
 __all__ = ["Answer", "Audience", "answer_run", "refuse_unsupported_system", "resume_run", "start_run"]
 
@@ -64,7 +65,7 @@ def start_run(
     _refuse_absent_person(plan)
     run = new_run_id()
     clean = _clean(plan, workspace.redactor)
-    survey = workspace.snapshots(run).survey()
+    survey = _snapshots(workspace, run, clean).survey()
     if survey.refusal:
         raise RepositoryError(survey.refusal, hint="add what need not be kept to .gitignore")
     with WorkTreeLock(workspace.place.lock_file, run):
@@ -103,6 +104,7 @@ def resume_run(
         history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         limits = _raised(history.state, raise_limits)
         _refuse_pointless(history.state, limits, max_iterations)
+        _snapshots(workspace, run, _plan_of(history.state))
         workspace.place.stop_file(run).unlink(missing_ok=True)
         for task in history.state.tasks:
             if task.status == "stopped" and _edited_meanwhile(workspace, run, task):
@@ -124,6 +126,7 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
         end_leftovers(run)
         history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         task = _asked(history.state, task_id)
+        _snapshots(workspace, run, _plan_of(history.state))
         answered = _answered(task, answer)
         if answered.effect == "approve" and _edited_meanwhile(workspace, run, task):
             raise UsageError(
@@ -135,6 +138,18 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
         workspace.place.stop_file(run).unlink(missing_ok=True)
         history.record(answered)
         return Driver(workspace, history, audience.tick).go()
+
+
+def _snapshots(workspace: Workspace, run: str, plan: FrozenPlan | None) -> Snapshots:
+    """The run's snapshots, which leave out what its agents are known to leave lying about."""
+    snapshots = workspace.snapshots(run)
+    agents = [agent for task in plan.tasks for agent in (task.agent, *task.reviewers)] if plan is not None else []
+    snapshots.exclude(dict.fromkeys(pattern for agent in agents if agent is not None for pattern in agent.spec.leaves))
+    return snapshots
+
+
+def _plan_of(state: RunState) -> FrozenPlan | None:
+    return state.started.plan if state.started is not None else None
 
 
 def _what_to_go_on_with(workspace: Workspace, state: RunState, task: TaskState, answer: Answered) -> dict[str, object]:
@@ -256,7 +271,9 @@ def _clean(plan: FrozenPlan, redactor: Redactor) -> FrozenPlan:
         for agent in (task.agent, *task.reviewers):
             if agent is not None:
                 variables = (f"{name}={value}" for name, value in agent.spec.env.items())
-                _refuse_secrets(f"agent {agent.name}", (*(agent.spec.command or ()), *variables))
+                spec = agent.spec
+                written = (*(spec.command or ()), *(spec.resume or ()), *spec.arguments, *spec.budget.max_cost)
+                _refuse_secrets(f"agent {agent.name}", (*written, *spec.budget.max_turns, *variables))
         _refuse_secrets("the arguments of the tests", task.tests)
         tasks.append(task.model_copy(update={"prompt": redactor(task.prompt)}))
     return plan.model_copy(update={"tasks": tuple(tasks)})

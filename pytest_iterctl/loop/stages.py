@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests
 from pytest_iterctl.errors import StoreError
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.loop.history import History, now
+from pytest_iterctl.loop.sessions import Session, session_for
 from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
@@ -82,6 +84,8 @@ class Stages:
     def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
         self.history.record(SuiteFinished(task=task.id, iteration=iteration, suite=tested.suite))
         self._keep(self._key(task, iteration, "test"), "test", "", tested.output)
+        if task.task.agent is not None:
+            self._put(self._passed_key(task, iteration), "test", "", json.dumps(tested.passed))
         self._warn_of_survivors("the tests", tested.survivors)
 
     def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
@@ -119,19 +123,36 @@ class Stages:
 
     def _key(self, task: TaskState, iteration: int, stage: str, *, call: int = 1) -> str:
         """Where the output of one call is kept for good."""
-        prefix = f"{task.id}/" if len(self.state.tasks) > 1 else ""
-        return f"{prefix}stage-{_NUMBERS[stage]}-output@{iteration}" + (f"#{call}" if call > 1 else "")
+        return f"{self._prefix(task)}stage-{_NUMBERS[stage]}-output@{iteration}" + (f"#{call}" if call > 1 else "")
 
     def _keep(self, key: str, stage: str, agent: str, text: str) -> None:
         """The whole output in memory: under its own key, and the newest under its stage's.
 
         Only after the call itself is written down: an output that does not fit must not make anyone pay twice.
         """
+        for each in (key, key.partition("@")[0]):
+            self._put(each, stage, agent, text)
+
+    def _put(self, key: str, stage: str, agent: str, text: str) -> None:
         try:
-            for each in (key, key.partition("@")[0]):
-                self.memory.put(each, text, stored_at=now(), agent_id=agent, stage_num=_NUMBERS[stage])
+            self.memory.put(key, text, stored_at=now(), agent_id=agent, stage_num=_NUMBERS[stage])
         except StoreError as error:
-            self.history.record(Warned(text=f"the output {key} is not kept: {error.message}"))
+            self.history.record(Warned(text=f"{key} is not kept: {error.message}"))
+
+    def passed_before(self, task: TaskState, iteration: int) -> frozenset[str]:
+        """The tests that passed at the start or in the iteration before this one."""
+        earlier = {0, *(attempt.iteration for attempt in task.attempts if attempt.iteration < iteration)}
+        passed: set[str] = set()
+        for number in (0, max(earlier)):
+            listed = json.loads(self.memory.get(self._passed_key(task, number)) or "[]")
+            passed.update(str(test) for test in listed)
+        return frozenset(passed)
+
+    def _passed_key(self, task: TaskState, iteration: int) -> str:
+        return f"{self._prefix(task)}passed@{iteration}"
+
+    def _prefix(self, task: TaskState) -> str:
+        return f"{task.id}/" if len(self.state.tasks) > 1 else ""
 
     def _warn_of_survivors(self, whose: str, count: int) -> None:
         if count:
@@ -154,6 +175,7 @@ class Stages:
     ) -> Turn:
         settings = task.settings
         allowed = self._allowance(attempt, agent.spec.timeout or settings.timeout)
+        session = session_for(task, attempt, agent) if stage == "generate" else Session()
         call = len(attempt.all_turns) + 1
         name = f"{task.id}-{attempt.iteration}-{stage}-{call}"
         return Turn(
@@ -175,7 +197,16 @@ class Stages:
             arguments=task.task.tests,
             as_module=self.as_module,
             pass_env=settings.pass_env,
+            resume=session.id,
+            before=session.before,
+            budget=self._budget(attempt),
         )
+
+    def _budget(self, attempt: Attempt) -> dict[str, float]:
+        """What the limits leave, for agents that keep to a bound of their own."""
+        limits, used = limits_of(self.state), spent(self.state, attempt)
+        cost = min(limits.max_total_cost - used.total_cost, limits.max_cost_per_iteration - used.iteration_cost)
+        return {"max_cost": max(cost, 0.0), "max_turns": max(limits.max_calls_per_iteration - used.iteration_calls, 0)}
 
     def _generate_prompt(self, task: TaskState, iteration: int) -> tuple[str, dict[str, object]]:
         judged = [attempt for attempt in task.attempts if attempt.suite is not None]
@@ -183,25 +214,32 @@ class Stages:
         before = judged[-2].suite if len(judged) > 1 else None
         suite = last.suite if last is not None else None
         reviews = last.reviews if last is not None else ()
-        key = self._keep_feedback(task, iteration, suite, whole_form(suite, reviews, previous=before))
+        passed = self.passed_before(task, last.iteration) if last is not None else frozenset()
+        reproduce = "" if task.task.test else "python -m pytest" if self.as_module else "pytest"
+        whole = whole_form(suite, reviews, previous=before, passed_before=passed, reproduce=reproduce)
+        key = self._keep_feedback(task, iteration, suite, whole)
+        where = f"memory key {key}"
         tried = [attempt for attempt in task.attempts if attempt.iteration > 0 and attempt.suite is not None]
         prompt = GeneratePrompt(
             task=task.id,
             asked=task.task.prompt,
             iteration=iteration,
             max_iterations=task.bound,
-            feedback=long_form(suite, reviews, where=f"memory key {key}", previous=before),
+            feedback=long_form(suite, reviews, where=where, previous=before, passed_before=passed, reproduce=reproduce),
             guidance=tuple(text for _, text in task.guidance),
             earlier=tuple(f"Iteration {attempt.iteration}: {attempt_text(attempt)}" for attempt in tried),
             command=command_line_of(task.task, as_module=self.as_module),
             changed_nothing=bool(tried) and tried[-1].changed is False,
         ).render()
-        document = feedback_document(suite, reviews) if suite is not None else {}
-        return prompt, document
+        if suite is None:
+            return prompt, {}
+        told = feedback_document(
+            suite, reviews, where=where, previous=before, passed_before=passed, reproduce=reproduce
+        )
+        return prompt, told
 
     def _keep_feedback(self, task: TaskState, iteration: int, suite: SuiteEvidence | None, text: str) -> str:
-        prefix = f"{task.id}/" if len(self.state.tasks) > 1 else ""
-        key = f"{prefix}feedback@{iteration}"
+        key = f"{self._prefix(task)}feedback@{iteration}"
         if suite is not None:
             self.memory.put(key, text, stored_at=now(), stage_num=1)
         return key

@@ -11,13 +11,14 @@ from pathlib import Path
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
 from pytest_iterctl.control.limits import Allowance
 from pytest_iterctl.errors import ReportError
-from pytest_iterctl.feedback.junit import outcome_of, read_reports
+from pytest_iterctl.feedback.command_verdict import LeftReports, judge_command
+from pytest_iterctl.feedback.junit import read_reports
 from pytest_iterctl.feedback.verdict import JUnitCheck, judge_pytest
 from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
 from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import cut_middle, strip_escapes
-from pytest_iterctl.work.command_run import run_test_command
+from pytest_iterctl.work.command_run import CommandRun, run_test_command
 from pytest_iterctl.work.process import Finished
 from pytest_iterctl.work.pytest_run import PytestRun, run_pytest
 
@@ -36,6 +37,7 @@ class Tested:
     stopped: bool
     log: WitnessLog | None = None
     survivors: int = 0
+    passed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Bench:
             output_tail=output[-_OUTPUT_TAIL:],
             junit=self._cross_check(log),
         )
-        return Tested(suite, output, finished.ended_by == "stop", log, finished.survivors)
+        passed = tuple(test for test, outcome in log.tests.items() if outcome == "passed")
+        return Tested(suite, output, finished.ended_by == "stop", log, finished.survivors, passed)
 
     def _cross_check(self, log: WitnessLog) -> JUnitCheck | None:
         """The user's own --junitxml file of this run must not say otherwise."""
@@ -106,33 +109,28 @@ class Bench:
             tick=tick,
         )
         output = _printed(ran.finished)
-        suite = _not_started(ran.finished) if ran.finished.error else self._judge(task, ran.finished, ran.reports)
-        if not ran.reports and ran.stale and suite.outcome is Outcome.NO_REPORT:
-            reason = f"{suite.reason}; {len(ran.stale)} older report(s) were left as they were and don't count"
-            suite = suite.model_copy(update={"reason": reason})
-        return Tested(suite, output, ran.finished.ended_by == "stop", survivors=ran.finished.survivors)
-
-    def _judge(self, task: FrozenTask, finished: Finished, reports: tuple[Path, ...]) -> SuiteEvidence:
-        common: dict[str, object] = {"exit_code": finished.exit_code, "seconds": finished.seconds}
-        if finished.ended_by == "timeout":
-            return SuiteEvidence(outcome=Outcome.TIMED_OUT, reason="the test command was ended", **common)  # type: ignore[arg-type]  # two numbers
-        if not reports:
-            pattern = task.test.junit if task.test is not None else ""
-            reason = f"the test command left no report that matches {pattern} (exit code {finished.exit_code})"
-            return SuiteEvidence(outcome=Outcome.NO_REPORT, reason=reason, **common)  # type: ignore[arg-type]  # two numbers
-        try:
-            report = read_reports(reports)
-        except ReportError as error:
-            return SuiteEvidence(outcome=Outcome.NO_REPORT, reason=error.message, **common)  # type: ignore[arg-type]  # two numbers
-        outcome, reason = outcome_of(report, finished.exit_code)
-        return SuiteEvidence(
-            outcome=outcome,
-            reason=reason,
-            counts=report.counts,
-            failures=report.failures[:200],
-            failing=report.failing,
-            **common,  # type: ignore[arg-type]  # two numbers
+        if ran.finished.error:
+            return Tested(_not_started(ran.finished), output, stopped=False)
+        left = self._left(task.test.junit, ran)
+        suite = judge_command(
+            left,
+            exit_code=ran.finished.exit_code,
+            ended_by=ran.finished.ended_by,
+            seconds=ran.finished.seconds,
+            output_tail=output[-_OUTPUT_TAIL:],
         )
+        passed = left.report.passed if left.report is not None else ()
+        stopped = ran.finished.ended_by == "stop"
+        return Tested(suite, output, stopped, survivors=ran.finished.survivors, passed=passed)
+
+    def _left(self, pattern: str, ran: CommandRun) -> LeftReports:
+        if not ran.reports:
+            return LeftReports(pattern, stale=len(ran.stale))
+        try:
+            report = read_reports(ran.reports, root=str(self.directory), name_passed=True)
+        except ReportError as error:
+            return LeftReports(pattern, problem=error.message, stale=len(ran.stale))
+        return LeftReports(pattern, report, stale=len(ran.stale))
 
 
 def _not_started(finished: Finished) -> SuiteEvidence:

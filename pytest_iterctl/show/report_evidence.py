@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_iterctl.control.decision import Decision
-from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence, TurnOutcome
+from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
 from pytest_iterctl.control.pattern import counted, detect
 from pytest_iterctl.control.question import Question
 from pytest_iterctl.control.standing import attempt_text, trials

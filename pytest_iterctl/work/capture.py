@@ -63,6 +63,7 @@ class PrivateIndex:
         self.absent: set[bytes] = set()
         self._root = os.fsencode(repository.root)
         self._settled = directory / "left-out"
+        self._excluded = directory / "excluded"
         self._unmerged: list[bytes] = []
         self._ready = False
 
@@ -87,6 +88,11 @@ class PrivateIndex:
         self.path.unlink(missing_ok=True)
         self._ready = False
         return self.update()
+
+    def exclude(self, patterns: Iterable[str]) -> None:
+        """From now on, leave out untracked files that match one of these patterns of a `.gitignore`."""
+        self._excluded.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._excluded.write_bytes(b"".join(os.fsencode(pattern) + b"\0" for pattern in patterns))
 
     def forget(self, names: Iterable[bytes]) -> None:
         """Take names out of the index; their files stay where they are."""
@@ -181,7 +187,9 @@ class PrivateIndex:
         return (name for name in names if not _is_own(name))
 
     def _list_untracked(self) -> Answer:
-        arguments = ("ls-files", "-z", "-o", "--exclude-standard", "--exclude=/.iterctl")
+        more = self._excluded.read_bytes().split(b"\0")[:-1] if self._excluded.exists() else []
+        excluded = (f"--exclude={os.fsdecode(pattern)}" for pattern in more)
+        arguments = ("ls-files", "-z", "-o", "--exclude-standard", "--exclude=/.iterctl", *excluded)
         answer = self.repository.ask(*arguments, index=self.path)
         if answer.code != 0:
             raise failure("ls-files", answer)

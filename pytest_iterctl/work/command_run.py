@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,21 +54,18 @@ def run_test_command(
 
 
 def _stamps(directory: Path, pattern: str) -> dict[Path, _Stamp]:
-    """The reports that are there now; a rewritten file has another inode, size or time of change."""
-    relative = Path(pattern)
-    base, parts = (
-        (Path(relative.anchor), relative.relative_to(relative.anchor))
-        if relative.is_absolute()
-        else (
-            directory,
-            relative,
-        )
-    )
+    """The reports that are there now, and what changes when one is written again.
+
+    The time is that of the last change of anything: unlike the other one, no tool can set it to what it was.
+    """
     found: dict[Path, _Stamp] = {}
-    for path in sorted(base.glob(str(parts))):
+    # Unlike Path.glob it takes any pattern, and an absolute one too.
+    names = glob.glob(pattern, root_dir=directory, recursive=True, include_hidden=True)  # noqa: PTH207 - see above
+    for path in sorted({directory / name for name in (*names, pattern)}):
         try:
             status = path.stat()
-        except OSError:
+        except (OSError, ValueError):
             continue
-        found[path] = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if not stat.S_ISDIR(status.st_mode):
+            found[path] = (status.st_ino, status.st_size, status.st_ctime_ns)
     return found

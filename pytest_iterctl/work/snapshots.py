@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,10 @@ class Snapshots:
         commit = self._commit(tree, message)
         self.repository.git("update-ref", "--no-deref", ref, commit)
         return Snapshot(commit, tree, tuple(file_name(name) for name in sorted(self._left_out)))
+
+    def exclude(self, patterns: Iterable[str]) -> None:
+        """Untracked files that match are no part of this run: agents leave them, and a restore lets them be."""
+        self._index.exclude(patterns)
 
     def survey(self) -> Survey:
         """What to tell a person before anything starts."""

@@ -118,7 +118,7 @@ def test_retry_with_backoff_waits_longer_each_time_and_counts_one_iteration(copy
     (run,) = iterctl(project, "status", "--format", "json").json["runs"]
     task = only_task(iterctl(project, "status", run["run"], "--format", "json"))
     assert task["iterations"] == 1
-    assert [turn["outcome"] for turn in task["history"][0]["agent"]] == ["failed", "failed", "done"]
+    assert [turn["outcome"] for turn in task["history"][0]["agent"]] == ["crashed", "crashed", "done"]
     assert "half of an ed" not in (project.root / "greeting.py").read_text()
 
 

@@ -129,7 +129,7 @@ def test_a_failed_call_is_followed_by_another_of_the_same_iteration(files: Proje
     assert ran.code == 0, ran.err
     assert ran.json["tasks"][0]["iterations"] == 1
     turns = ran.json["tasks"][0]["history"][0]["agent"]
-    assert [turn["outcome"] for turn in turns] == ["failed", "failed", "done"]
+    assert [turn["outcome"] for turn in turns] == ["crashed", "crashed", "done"]
     assert turns[1]["error"] == "overloaded"
 
 

@@ -233,8 +233,14 @@ class FromTape:
         return self._turn(self._for(call))
 
     def _turn(self, tape: Tape) -> TurnResult:
-        others = [each for each in TurnOutcome if each not in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}]
-        outcomes = [TurnOutcome.DONE, TurnOutcome.CRASHED, TurnOutcome.DONE, TurnOutcome.TIMED_OUT, *others]
+        others = (each for each in TurnOutcome if each not in {TurnOutcome.LIMIT, TurnOutcome.STOPPED})
+        outcomes: list[TurnOutcome] = [
+            TurnOutcome.DONE,
+            TurnOutcome.CRASHED,
+            TurnOutcome.DONE,
+            TurnOutcome.TIMED_OUT,
+            *others,
+        ]
         if self._stops:
             outcomes.append(TurnOutcome.STOPPED)
         outcome = tape.pick(outcomes)

@@ -511,6 +511,34 @@ def test_our_own_folder_is_in_no_snapshot_and_survives_a_restore(world: World, t
     assert snapshots.take(NEXT, "next").tree == base.tree
 
 
+@pytest.mark.parametrize("name", [".tool.log", "package/.tool.log", ".tool/cache/1"])
+def test_what_an_agent_leaves_lying_about_is_in_no_snapshot_and_survives_a_restore(world: World, name: str) -> None:
+    world.plain()
+    snapshots = snapshots_of(world)
+    snapshots.exclude([".tool*"])
+    base = snapshots.take(BASE, "base")
+    world.write(name, "left\n")
+    assert snapshots.take(NEXT, "next").tree == base.tree
+    world.write("a.py", "changed\n")
+    assert snapshots.restore(base.commit)
+    assert (world.root / name).read_text() == "left\n"
+    again = snapshots_of(world)  # after a crash, in another process
+    assert again.take(NEXT, "next").tree == base.tree
+
+
+def test_a_tracked_file_is_captured_though_agents_leave_such_files(world: World) -> None:
+    world.plain()
+    world.write(".tool.conf", "one\n")
+    world.commit("with the tool's configuration")
+    snapshots = snapshots_of(world)
+    snapshots.exclude([".tool*"])
+    base = snapshots.take(BASE, "base")
+    world.write(".tool.conf", "two\n")
+    assert snapshots.take(NEXT, "next").tree != base.tree
+    assert snapshots.restore(base.commit)
+    assert (world.root / ".tool.conf").read_text() == "one\n"
+
+
 def test_a_file_elsewhere_may_have_the_name_of_our_folder(world: World) -> None:
     world.plain()
     world.write("package/.iterctl/file")
