@@ -1,0 +1,219 @@
+"""Rules about objects that agree with everything: comparisons that never look at what they are compared with."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pytest_iterctl.gate.findings import Sign
+from pytest_iterctl.gate.paths import is_test_helper
+from pytest_iterctl.gate.source import FUNCTIONS, Source
+
+__all__ = ["agrees_with_everything"]
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+#: The answer that makes an assertion pass whatever stands on its other side.
+_PLEASING = {"__eq__": True, "__ne__": False}
+_OTHERS = {"__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__instancecheck__", "__subclasscheck__"}
+_ALONE = {"__bool__"}
+_OPPOSITES = {"__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__"}
+_WATCHED = _OTHERS | _ALONE | set(_PLEASING)
+_PLAIN_TYPES = {f"builtins.{name}" for name in ("int", "str", "float", "dict", "list", "tuple", "bytes", "bool", "set")}
+
+
+def agrees_with_everything(source: Source) -> Iterator[Sign]:
+    """Methods, lambdas and attributes that make `==` and its like answer the same whatever they are asked."""
+    for node in source.nodes:
+        for name, value in _definitions(source, node):
+            sign = _judged(source, node, name, _meant(source, value)) if name in _WATCHED else None
+            if sign is not None:
+                yield sign
+
+
+def _definitions(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Every way to give a class a method: in its body, as an attribute, by `setattr`, in the table of `type(…)`."""
+    match node:
+        case ast.FunctionDef(name=name) if isinstance(source.parent(node), ast.ClassDef):
+            yield name, node
+        case ast.FunctionDef(name=name) if name in _PLEASING:  # defined in a branch or a function, put in place later
+            yield name, node
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                if isinstance(target, ast.Attribute):
+                    yield target.attr, value
+                elif isinstance(target, ast.Name) and isinstance(source.parent(node), ast.ClassDef):
+                    yield target.id, value
+        case ast.Call(func=func, args=[_, key, value]) if "builtins.setattr" in source.names(func):
+            yield source.text(key) or "", value
+        case ast.Dict(keys=keys, values=values):
+            for slot, given in zip(keys, values, strict=True):
+                if isinstance(slot, ast.Constant) and isinstance(slot.value, str):
+                    yield slot.value, given
+        case ast.keyword(arg=str() as name, value=value) if name in _PLEASING:
+            yield name, value
+        case _:
+            return
+
+
+def _meant(source: Source, value: ast.AST) -> ast.AST | None:
+    """The function that a value is: a lambda, or one that is defined in this file under that name."""
+    if isinstance(value, ast.FunctionDef | ast.Lambda):
+        return value
+    return source.functions.get(value.id) if isinstance(value, ast.Name) else None
+
+
+def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) -> Sign | None:
+    if not isinstance(function, ast.FunctionDef | ast.Lambda):
+        return None
+    answers = _answers(function)
+    if not answers:
+        return None
+    owner = next((each for each in (node, *source.above(node)) if isinstance(each, ast.ClassDef)), None)
+    called = f"{owner.name}.{name}" if owner is not None else name
+    truths = {truth(answer) for answer in answers}
+    always = truths.pop() if len(truths) == 1 else None
+    helper = is_test_helper(source.path)
+    if name in _PLEASING and always is _PLEASING[name]:
+        return _agrees(node, not helper, name, f"{called} gives {always} whatever it is compared with.")
+    if always is not None:
+        odd = _is_odd(source, owner, name, always=always)
+        return _agrees(node, False, name, f"{called} always gives {always}.") if odd else None
+    if name in _ALONE:
+        return None
+    if name in _PLEASING and _ignores_other(function) and not any(map(_declines, answers)):
+        return _agrees(node, not helper, name, f"{called} never looks at what it is compared with.")
+    if name in _PLEASING and _asks_for_type_only(source, function, answers, pleasing=_PLEASING[name]):
+        return _agrees(node, False, name, f"{called} gives {_PLEASING[name]} for every object of a built-in type.")
+    return None
+
+
+def _is_odd(source: Source, owner: ast.ClassDef | None, name: str, *, always: bool) -> bool:
+    """Not for what has a place in honest code: an infinity that is above everything, a truth that is one anyway."""
+    plain = owner is not None and any(source.names(base) & _PLAIN_TYPES for base in owner.bases)
+    if name in _OPPOSITES:
+        methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else {}
+        opposite = methods.get(_OPPOSITES[name])
+        answers = _answers(opposite) if opposite is not None else []
+        return always and (plain or (bool(answers) and all(truth(answer) is True for answer in answers)))
+    if name == "__bool__":
+        return plain or not always
+    return always or name in _PLEASING
+
+
+def _agrees(node: ast.AST, certain: bool, name: str, text: str) -> Sign:  # noqa: FBT001 - a verdict, given by each rule
+    return Sign(node, "agrees-with-everything", certain, name, text)
+
+
+def _answers(function: _Function) -> list[ast.expr]:
+    """What a function returns; nothing for one that only raises or is a placeholder."""
+    if isinstance(function, ast.Lambda):
+        return [function.body]
+    returns = [each for each in _own_nodes(function) if isinstance(each, ast.Return)]
+    last = [each.finalbody[-1] for each in _own_nodes(function) if isinstance(each, ast.Try) and each.finalbody]
+    returns = [each for each in last if isinstance(each, ast.Return)] or returns  # `finally` has the last word
+    return [each.value if each.value is not None else ast.Constant(value=None) for each in returns]
+
+
+def _own_nodes(function: _Function) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    waiting: list[ast.AST] = list(function.body) if isinstance(function.body, list) else [function.body]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def truth(node: ast.expr, depth: int = 0) -> bool | None:
+    """Whether an expression is always true or always false; None when it depends on something."""
+    if depth > 20:  # noqa: PLR2004 - deeper than anybody writes
+        return None
+    match node:
+        case ast.Constant(value=value):
+            return None if value is NotImplemented or value is ... else bool(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = truth(operand, depth + 1)
+            return None if inner is None else not inner
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return _compared(left, operator, right)
+        case ast.BoolOp(op=operator, values=values):
+            parts = [truth(value, depth + 1) for value in values]
+            deciding = isinstance(operator, ast.Or)
+            if deciding in parts:
+                return deciding
+            return None if None in parts else not deciding
+        case ast.IfExp(body=one, orelse=other):
+            first = truth(one, depth + 1)
+            return first if first == truth(other, depth + 1) else None
+        case ast.Call(func=ast.Name(id="bool"), args=[inner_node]):
+            return truth(inner_node, depth + 1)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, ast.Name(id="object")]):
+            return True
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return bool(elements)
+        case _:
+            return None
+
+
+def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        same = type(left.value) is type(right.value) and left.value == right.value
+    elif ast.dump(left) == ast.dump(right):
+        same = True
+    else:
+        return None
+    if isinstance(operator, ast.Eq | ast.Is):
+        return same
+    return not same if isinstance(operator, ast.NotEq | ast.IsNot) else None
+
+
+def _other(function: _Function) -> str:
+    """The parameter that stands for the other side; empty when it can't be told (`*args`)."""
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return names[1] if len(names) > 1 else ""
+
+
+def _ignores_other(function: _Function) -> bool:
+    rest = function.args.vararg.arg if function.args.vararg is not None else ""
+    other = _other(function) or rest
+    return bool(other) and not any(
+        isinstance(node, ast.Name) and node.id == other and isinstance(node.ctx, ast.Load)
+        for part in _own_nodes(function)
+        if not (isinstance(part, ast.Expr) or _is_to_itself(part, other))
+        for node in (ast.walk(part) if isinstance(part, ast.expr | ast.withitem) else ())
+    )
+
+
+def _is_to_itself(node: ast.AST, other: str) -> bool:
+    """`other == other` and `isinstance(other, object)` look at nothing."""
+    return isinstance(node, ast.expr) and truth(node) is not None and other in ast.dump(node)
+
+
+def _declines(answer: ast.expr) -> bool:
+    """`NotImplemented`, or a question passed on to somebody else."""
+    match answer:
+        case ast.Name(id="NotImplemented"):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")))):
+            return True
+        case _:
+            return False
+
+
+def _asks_for_type_only(source: Source, function: _Function, answers: list[ast.expr], *, pleasing: bool) -> bool:
+    """`if isinstance(other, int): return True`: equal to every number."""
+    if not any(truth(answer) is pleasing for answer in answers):
+        return False
+    for node in _own_nodes(function):
+        match node:
+            case ast.If(
+                test=ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(), types]), body=[ast.Return(value=value)]
+            ):
+                asked = types.elts if isinstance(types, ast.Tuple) else [types]
+                plain = any(not source.names(each).isdisjoint(_PLAIN_TYPES) for each in asked)
+                if plain and value is not None and truth(value) is pleasing:
+                    return True
+            case _:
+                pass
+    return False
