@@ -1,0 +1,158 @@
+"""A clean room: a fresh folder with the base's files and, over them, only what an agent's change may contribute.
+
+What is left out is named with its reason. Neither caches nor compiled files of the work tree are in there, and nothing
+that Python or pytest would pick up by itself before any test runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+
+from pytest_iterctl.text import file_name
+from pytest_iterctl.work.vault import Kept, Manifest, Vault
+
+__all__ = ["Contribution", "LeftOut", "Room", "contribution", "open_room"]
+
+#: Top-level modules that decide how tests run; one of that name in the tree would be imported in their place.
+_FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "py", "iniconfig", "packaging", "pygments", "exceptiongroup"})
+_STARTED_BY_PYTHON = frozenset({"sitecustomize.py", "usercustomize.py"})
+_METADATA = (".dist-info", ".egg-info")
+_COMPILED = (".pyc", ".pyo")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file of the change that is not in the room, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What a change puts into a room, takes out of it, and leaves outside."""
+
+    laid: Manifest
+    removed: frozenset[bytes]
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where the tests run (`tree`), and the folders of their own that they get."""
+
+    tree: Path
+    home: Path
+    scratch: Path
+    bytecode: Path
+
+    def variables(self) -> dict[str, str]:
+        """What makes a process at home here and nowhere else."""
+        return {
+            "HOME": str(self.home),
+            "XDG_CACHE_HOME": str(self.home / ".cache"),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_DATA_HOME": str(self.home / ".local/share"),
+            "XDG_STATE_HOME": str(self.home / ".local/state"),
+            "TMPDIR": str(self.scratch),
+            "PYTHONPYCACHEPREFIX": str(self.bytecode),
+            "PYTHONNOUSERSITE": "1",
+        }
+
+
+def contribution(
+    base: Manifest,
+    changed: Manifest,
+    gone: Iterable[bytes],
+    *,
+    is_protected: Callable[[str], bool],
+    installed: frozenset[str] = frozenset(),
+) -> Contribution:
+    """Sort a change: `changed` are the files that are new or different, `gone` those that are no more.
+
+    `installed` are the top-level modules of the interpreter that runs the tests.
+    """
+    laid: dict[bytes, Kept] = {}
+    left_out: list[LeftOut] = []
+    for name, kept in sorted(changed.files.items()):
+        reason = _objection(name, kept, is_new=name not in base.files, installed=installed, is_protected=is_protected)
+        if reason:
+            left_out.append(LeftOut(file_name(name), reason))
+        else:
+            laid[name] = kept
+    removed = set()
+    for name in sorted(gone):
+        if is_protected(os.fsdecode(name)):
+            left_out.append(LeftOut(file_name(name), "was removed, and is protected"))
+        else:
+            removed.add(name)
+    return Contribution(Manifest(MappingProxyType(laid)), frozenset(removed), tuple(left_out))
+
+
+@contextmanager
+def open_room(vault: Vault, base: Manifest, change: Contribution, place: Path) -> Iterator[Room]:
+    """A room below `place`, gone again at the end. The folder around the tree is ours too: pytest looks there."""
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    outer = Path(tempfile.mkdtemp(prefix="room-", dir=place))
+    try:
+        room = Room(outer / "tree", outer / "home", outer / "tmp", outer / "bytecode")
+        for folder in (room.tree, room.home, room.scratch, room.bytecode):
+            folder.mkdir(mode=0o700)
+        vault.lay(Manifest(MappingProxyType(_put_together(base, change))), room.tree)
+        yield room
+    finally:
+        shutil.rmtree(outer, ignore_errors=True)
+
+
+def _put_together(base: Manifest, change: Contribution) -> Mapping[bytes, Kept]:
+    files = {name: kept for name, kept in base.files.items() if name not in change.removed}
+    for name in change.laid.files:
+        # A file in the place of a folder, or the other way round: what the change says is what there is.
+        for other in _in_the_way(name, files):
+            del files[other]
+    return files | dict(change.laid.files)
+
+
+def _in_the_way(name: bytes, files: Mapping[bytes, Kept]) -> list[bytes]:
+    parents = {os.fsencode(str(parent)) for parent in PurePosixPath(os.fsdecode(name)).parents}
+    above = [parent for parent in parents if parent in files]
+    return above or ([other for other in files if other.startswith(name + b"/")] if name not in files else [])
+
+
+def _objection(
+    name: bytes, kept: Kept, *, is_new: bool, installed: frozenset[str], is_protected: Callable[[str], bool]
+) -> str:
+    path = PurePosixPath(os.fsdecode(name))
+    if is_protected(str(path)):
+        return "is protected"
+    if kept.kind == "link":
+        return "is a link"
+    if path.suffix in _COMPILED or "__pycache__" in path.parts:
+        return "is compiled code, which would be run in place of its source"
+    if path.suffix == ".pth" or path.name in _STARTED_BY_PYTHON:
+        return "is run by Python before anything else"
+    if any(part.endswith(_METADATA) for part in path.parts):
+        return "is metadata of an installed package, which could register a plugin"
+    return _shadowed(path, installed) if is_new else ""
+
+
+def _shadowed(path: PurePosixPath, installed: frozenset[str]) -> str:
+    """A new module that would be found before the one that everybody means."""
+    for folder in ((), ("src",)):
+        inner = path.parts[len(folder) :]
+        if path.parts[: len(folder)] != folder or not inner:
+            continue
+        if len(inner) == 1 and path.suffix != ".py":
+            continue
+        module = inner[0].removesuffix(".py").partition(".")[0]
+        if module in sys.stdlib_module_names or module in _FRAMEWORK or module in installed:
+            return f"would be imported in place of {module}"
+    return ""
