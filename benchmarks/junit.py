@@ -25,7 +25,7 @@ src/package/module.py:12: in helper
     return compute(value, "some argument", other=[1, 2, 3])
 """
 _END = "E   assert {number} == 3\n\nsrc/package/other.py:99: AssertionError"
-_SHORT, _LONG = _FRAME * 2 + _END, _FRAME * 25 + _END
+_SHORT, _MIDDLE, _LONG = _FRAME * 2 + _END, _FRAME * 7 + _END, _FRAME * 25 + _END
 #: A small report first, so that what is imported for it is no growth. getrusage would tell of the parent's size too.
 _GROWTH = """
 import re, sys
@@ -50,15 +50,20 @@ def main() -> None:
         _compare("junit.one_percent_failing", some, given.size, given.runs, 1.5)
         grown = _output(_GROWTH, few, some)
         tell("junit.memory_growth_mb", float(grown), 50, f"largest resident size, {given.size} cases, 1 % failing")
+        none = _written(folder / "none.xml", given.size, given.size + 1, _SHORT, first=1)
+        _compare("junit.named_green", none, given.size, given.runs, 2.5, name_passed=True)
+        few_runs = max(given.runs // 2, 2)
+        all_of_them = _written(folder / "all.xml", given.size, 1, _MIDDLE)
+        _compare("junit.all_failing", all_of_them, given.size, few_runs, 2.0)
         long = given.size // _SHARE_OF_LONG
         every = _written(folder / "every.xml", long, 1, _LONG)
-        _compare("junit.all_failing", every, long, max(given.runs // 2, 2), 2.0)
+        _compare("junit.all_failing_at_length", every, long, few_runs, 2.0)
 
 
-def _written(path: Path, size: int, every: int, traceback: str) -> Path:
+def _written(path: Path, size: int, every: int, traceback: str, first: int = 0) -> Path:
     with path.open("w", encoding="utf-8") as stream:
         stream.write(_HEAD.format(size=size))
-        for number in range(size):
+        for number in range(first, first + size):
             case = _CASE.format(number=number, group=number % 40)
             if number % every:
                 stream.write(f"{case}/>\n")
@@ -69,9 +74,11 @@ def _written(path: Path, size: int, every: int, traceback: str) -> Path:
     return path
 
 
-def _compare(name: str, report: Path, size: int, runs: int, target: float) -> None:
+def _compare(name: str, report: Path, size: int, runs: int, target: float, *, name_passed: bool = False) -> None:
     failing = read_reports([report]).counts.failed
-    rounds = interleaved(_timed(partial(_read, report, failing)), _timed(partial(_parse, report, size)), runs)
+    rounds = interleaved(
+        _timed(partial(_read, report, failing, name_passed=name_passed)), _timed(partial(_parse, report, size)), runs
+    )
     megabytes = report.stat().st_size // 1024**2
     how = f"CPU time, minimum of {runs} each: {spread(rounds, cpu)}; {size} cases, {failing} failing, {megabytes} MB"
     tell(name, minimum_ratio(rounds, cpu), target, how)
@@ -84,8 +91,8 @@ def _timed(action: Callable[[], object]) -> Side:
     return side
 
 
-def _read(report: Path, failing: int) -> JUnitReport:
-    read = read_reports([report])
+def _read(report: Path, failing: int, *, name_passed: bool) -> JUnitReport:
+    read = read_reports([report], name_passed=name_passed)
     if read.counts.failed != failing or not read.complete:
         sys.exit(f"error: {read.counts.failed} failing tests were read from {report}, not {failing}")
     return read

@@ -65,6 +65,7 @@ _ALL_DETAILS = 32_000_000
 _FAILURES_PER_TEST = 20
 _FRAMES, _FRAMES_AT_LEAST, _FRAME_SOURCE, _CAUSE = 20, 3, 200, 500
 _SEEN_TWICE = 2
+_EDGE = 300  # what is longer than this and has no end is no secret; only this much of it is left out
 _IDS_PER_LINE = 1_000
 
 _FILE_LINE = re.compile(
@@ -159,31 +160,47 @@ class Descriptions:
         standard = os.path.dirname(os.path.realpath(os.__file__))
         self.foreign = [standard + os.sep]
         self.known: dict[str, str] = {}
+        self.own = self._own()
 
     def use_root(self, root: str) -> None:
         self.root = os.path.realpath(root)
         self.known.clear()
-        prefix = os.path.realpath(sys.prefix)
-        if prefix != self.root and not self.root.startswith(prefix + os.sep):
-            self.foreign.append(prefix + os.sep)
+        self.own = self._own()
+        prefix = os.path.join(os.path.realpath(sys.prefix), "")
+        if not any(os.path.join(each, "").startswith(prefix) for each in (self.root, os.path.realpath(self.start))):
+            self.foreign.append(prefix)
+
+    def _own(self) -> tuple[str, ...]:
+        """The folders whose files are the project's: where pytest was started, its root, and their repository."""
+        start = os.path.realpath(self.start)
+        above = start
+        while not os.path.exists(os.path.join(above, ".git")) and os.path.dirname(above) != above:
+            above = os.path.dirname(above)
+        repository = [above] if os.path.dirname(above) != above else []
+        return tuple(os.path.join(each, "") for each in (start, self.root, *repository))
+
+    def identity(self, path: str) -> str:
+        """A file of the project as pytest's own ids name it: relative to the root; '' for any other."""
+        if not self.inside(path):
+            return ""
+        return os.path.relpath(os.path.realpath(os.path.join(self.start, path)), self.root).replace(os.sep, "/")
 
     def place(self, path: str, line: int) -> str:
-        """`file:line` relative to the root, or '' for what is not the project's own code."""
+        """`file:line` seen from where pytest was started, or '' for what is not the project's own code."""
         inside = self.inside(path)
         return f"{inside}:{line}" if inside else ""
 
     def inside(self, path: str) -> str:
-        """A file of the project relative to its root; many failures ask about the same few files."""
+        """A file of the project seen from the start; many failures ask about the same few files."""
         if path not in self.known:
             self.known[path] = self._inside(path)
         return self.known[path]
 
     def _inside(self, path: str) -> str:
         whole = os.path.realpath(os.path.join(self.start, path))
-        root = os.path.join(self.root, "")
-        if not whole.startswith(root) or whole.startswith(tuple(self.foreign)) or not os.path.isfile(whole):
+        if not whole.startswith(self.own) or whole.startswith(tuple(self.foreign)) or not os.path.isfile(whole):
             return ""
-        inside = whole[len(root) :].replace(os.sep, "/")
+        inside = os.path.relpath(whole, os.path.realpath(self.start)).replace(os.sep, "/")
         return "" if {"site-packages", "dist-packages"}.intersection(inside.split("/")) else inside
 
     def failure(self, longrepr: Any) -> dict[str, object]:
@@ -221,11 +238,13 @@ class Descriptions:
         for path, line, function, source in _way(longrepr, text, kind):
             inside = self.inside(path)
             if inside:
-                found.setdefault((inside, line), (inside, line, function[:_FRAME_SOURCE], source[:_FRAME_SOURCE]))
+                found.setdefault(
+                    (inside, line), (inside, line, head(function, _FRAME_SOURCE), head(source, _FRAME_SOURCE))
+                )
         frames = list(found.values())
         most = _FRAMES if self.budget > 0 else _FRAMES_AT_LEAST
-        head = most // 2
-        return frames if len(frames) <= most else frames[:head] + frames[head - most :]
+        first = most // 2
+        return frames if len(frames) <= most else frames[:first] + frames[first - most :]
 
     def exception(self, error: BaseException) -> dict[str, object]:
         """The same for an exception that pytest has not turned into a report."""
@@ -239,11 +258,16 @@ class Descriptions:
                 longrepr = info.getrepr(style="short", chain=False)
         return self.failure(longrepr)
 
+    def defined(self, report: Any) -> str:
+        """Where the test begins, for failures that have no place of their own."""
+        path, line, _ = report.location
+        return self.place(os.path.join(self.root, path), line + 1) if line is not None else ""
+
     def output(self, report: Any) -> dict[str, str]:
         if self.budget <= 0:
             return {}
         texts = {"stdout": report.capstdout, "stderr": report.capstderr, "log": report.caplog}
-        tails = {name: text[-_OUTPUT:] for name, text in texts.items() if text}
+        tails = {name: tail(text, _OUTPUT) for name, text in texts.items() if text}
         self.budget -= sum(map(len, tails.values()))
         return tails
 
@@ -424,8 +448,34 @@ def cut(text: str, limit: int) -> str:
     """Head and tail of a text that is too long."""
     if len(text) <= limit:
         return text
-    head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head]}\n[… {len(text) - head - tail} characters cut …]\n{text[-tail:]}"
+    begin, end = head(text, limit * 2 // 3), tail(text, limit // 3)
+    return f"{begin}\n[… {len(text) - len(begin) - len(end)} characters cut …]\n{end}"
+
+
+def head(text: str, limit: int) -> str:
+    """The beginning, without the word that the cut went through: nobody recognises half a secret, and so hides it."""
+    if len(text) <= limit:
+        return text
+    kept = text[:limit]
+    if text[limit].isspace():
+        return kept
+    edge = kept[-_EDGE:]
+    word = len(edge.rpartition(" ")[2].rpartition("\n")[2].rpartition("\t")[2])
+    return kept[: len(kept) - word]
+
+
+def tail(text: str, limit: int) -> str:
+    """The end, from the first whole line on, or from a whole word where lines are long."""
+    if len(text) <= limit:
+        return text
+    kept = text[len(text) - limit :]
+    if text[len(text) - limit - 1] == "\n":
+        return kept
+    edge = kept[:_EDGE]
+    line = edge.find("\n")
+    # The last word of those that may go: what stands before a secret tells that it is one (`password: …`).
+    word = max(edge.rfind(" "), edge.rfind("\t"))
+    return kept[(line if line >= 0 else word if word >= 0 else len(edge) - 1) + 1 :]
 
 
 class Witness:
@@ -485,7 +535,7 @@ class Witness:
             cause = getattr(error, "cause", None) or error.excinfo[1]  # type: ignore[attr-defined] # until pytest 8
         elif type(error).__name__ == "PluginImportFailure":
             path, cause = str(error), error.__cause__ or error
-        inside = self.describe.place(path, 1).rpartition(":")[0] if path else ""
+        inside = self.describe.identity(path) if path else ""
         self.lines.tell("collect-error", id=inside or path or "pytest", **self.describe.exception(cause))
 
     @pytest.hookimpl(trylast=True)
@@ -494,7 +544,8 @@ class Witness:
             config.addinivalue_line("markers", "iterate(task, prompt, max_iterations): the task this test belongs to")
         option = config.option
         distributed = getattr(option, "dist", "no") != "no" and not option.collectonly
-        self.lines.tell("session", distributed=distributed)
+        positional = [str(each) for each in getattr(option, "file_or_dir", None) or ()]  # --help has none
+        self.lines.tell("session", distributed=distributed, positional=positional)
 
     # Collection -------------------------------------------------------------------------------------------------
 
@@ -604,7 +655,7 @@ class Witness:
                 return
             failure = self.describe.failure(report.longrepr)
             failure["phase"] = report.when if report.when in {"setup", "teardown"} else "call"
-            failure["where"] = failure.get("where") or _defined(report)
+            failure["where"] = failure.get("where") or self.describe.defined(report)
             failure["output"] = self.describe.output(report)
             if subtest:
                 failure["context"] = cut(_context(report.context), _OUTPUT)
@@ -701,12 +752,6 @@ def _reason(report: Any) -> tuple[str, str, int]:
 
 def _usage(error: BaseException) -> str:
     return cut("\n".join(str(part).strip() for part in error.args), _MESSAGE)
-
-
-def _defined(report: Any) -> str:
-    """Where the test begins, for failures that have no place of their own."""
-    path, line, _ = report.location
-    return f"{path}:{line + 1}" if line is not None else ""
 
 
 def _context(context: Any) -> str:

@@ -22,7 +22,7 @@ FIGURES = {
         for figure in ("cpu", "wall")
     },
     "journal": {"resume_ms", "decision_ms", "next_step_ms", "durable_event_ms", "event_ms"},
-    "junit": {"one_percent_failing", "memory_growth_mb", "all_failing"},
+    "junit": {"one_percent_failing", "memory_growth_mb", "named_green", "all_failing", "all_failing_at_length"},
     "feedback": {"bytes", "grouping_s"},
 }
 

@@ -31,11 +31,15 @@ def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
     reply = call_agent(turn, tick)
     evidence = reply.evidence
     failed = evidence.outcome not in {TurnOutcome.DONE, TurnOutcome.TOOLS_DENIED}
+    if failed and not evidence.error:
+        asked = f"it asked: {evidence.question}" if evidence.question else str(evidence.outcome)
+        evidence = evidence.model_copy(update={"error": one_line(asked, 300)})
+        reply = replace(reply, evidence=evidence)
     review = read_review(
         turn.agent.name,
         reply.stdout if reply.said is None else reply.said,
         evidence.exit_code,
-        (evidence.error or str(evidence.outcome)) if failed else "",
+        evidence.error if failed else "",
         exit_code_speaks=reply.said is None,
     )
     if review.status == "failed" and not failed:

@@ -8,6 +8,7 @@ import re
 import stat
 import time
 import uuid
+from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 
 from pytest_iterctl.agents.turn import Reply, Tick, Turn, evidence_of, transcript_of
@@ -25,6 +26,7 @@ _LONGEST_ARGUMENT = 120 * 1024
 #: What is kept of the beginning and the end of an output that is made of records, and of a file with them.
 _RECORDS = 8 * 1024 * 1024
 _LARGEST_FILE = 32 * 1024 * 1024
+_CENT = Decimal("0.01")
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 
 
@@ -75,22 +77,29 @@ def call_command(turn: Turn, tick: Tick) -> Reply:
 def _arguments(turn: Turn) -> tuple[str, ...]:
     spec = turn.agent.spec
     command = spec.resume if turn.resume and spec.resume is not None else spec.command or ()
-    return (*command, *spec.arguments, *_budget(spec, turn))
+    return (*command, *spec.arguments, *_budget(spec, turn, (*command, *spec.arguments)))
 
 
-def _budget(spec: Agent, turn: Turn) -> tuple[str, ...]:
+def _budget(spec: Agent, turn: Turn, written: tuple[str, ...]) -> tuple[str, ...]:
+    """The bounds that the tool is told, apart from those that it is told already."""
     bounds = _bounds(turn)
     cost = spec.budget.max_cost if bounds["max_cost"] else ()
     turns = spec.budget.max_turns if bounds["max_turns"] else ()
-    return (*cost, *turns)
+    return tuple(part for option in (cost, turns) if not _is_given(option, written) for part in option)
+
+
+def _is_given(option: tuple[str, ...], written: tuple[str, ...]) -> bool:
+    names = {part.partition("=")[0] for part in option if part.startswith("-")}
+    return any(part.partition("=")[0] in names for part in written)
 
 
 def _bounds(turn: Turn) -> dict[str, str]:
     """The bounds as arguments; '' for none. Tools take 0 for "no bound", so the least is one cent and one turn."""
     cost, turns = turn.budget.get("max_cost"), turn.budget.get("max_turns")
+    cents = None if cost is None else max(Decimal(str(cost)).quantize(_CENT, ROUND_DOWN), _CENT)
     return {
-        "max_cost": "" if cost is None else f"{max(cost, 0.01):.2f}",
-        "max_turns": "" if turns is None else str(max(int(turns), 1)),
+        "max_cost": "" if cents is None else str(cents),
+        "max_turns": "" if turns is None else str(max(int(turns) - turn.agent.spec.budget.beyond, 1)),
     }
 
 

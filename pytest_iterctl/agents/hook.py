@@ -35,7 +35,8 @@ def call_hook(turn: Turn, tick: Tick) -> Reply:
     evidence = evidence_of(turn, finished)
     if evidence.outcome is not TurnOutcome.DONE:
         return Reply(evidence, finished.stdout.text, finished.stderr.text, finished.survivors)
-    return Reply(_with_result(evidence, result), json.dumps(result), finished.stderr.text, finished.survivors)
+    evidence = _with_result(evidence, result, review=turn.stage == "review")
+    return Reply(evidence, json.dumps(result), finished.stderr.text, finished.survivors)
 
 
 def notify_hooks(turn: Turn, decision: dict[str, object], tick: Tick) -> str:
@@ -85,8 +86,8 @@ def _last_line(capture: Capture) -> str:
     return lines[-1] if lines else ""
 
 
-def _with_result(evidence: TurnEvidence, result: dict[str, object]) -> TurnEvidence:
-    said = Transcript.of(result)
+def _with_result(evidence: TurnEvidence, result: dict[str, object], *, review: bool) -> TurnEvidence:
+    said = Transcript.of(result, review=review)
     return evidence.model_copy(
         update={
             "outcome": said.outcome,

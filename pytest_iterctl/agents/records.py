@@ -12,7 +12,7 @@ from functools import cache
 
 from pytest_iterctl.plan.reads import Match
 
-__all__ = ["Record", "holding", "lines_matching", "plain_text", "records_in", "values_at"]
+__all__ = ["Record", "ending_record", "holding", "lines_matching", "plain_text", "records_in", "values_at"]
 
 Record = dict[str, object]
 
@@ -23,6 +23,7 @@ _TRIES = 300
 _MOST = 10_000
 _LINES = 5000
 _LINE = 2000
+_TAIL = 1024 * 1024
 _ESCAPES = re.compile(r"\x1b\[[0-?]*+[ -/]*+[@-~]|\x1b\][^\x07\x1b\n]*+(?:\x07|\x1b\\)|\x1b[ -/]*+[0-Z\\^-~]")
 _OPENING = re.compile(r"^[ \t]*([{\[])", re.MULTILINE)
 _BRACE = re.compile(r"\{(?=\s*\")")
@@ -46,6 +47,32 @@ def records_in(text: str) -> tuple[Record, ...]:
     plain = plain_text(text)
     # Where nothing begins a line, perhaps something was printed in front of it.
     return tuple(_objects(plain)) or tuple(_in_lines(plain))
+
+
+def ending_record(text: str) -> tuple[Record | None, str]:
+    """The JSON object that ends a text, and what comes before: it begins a line, and only blanks come after it."""
+    plain = plain_text(text).rstrip()
+    if not plain.endswith("}"):
+        return None, plain
+    last = plain.rfind("\n") + 1
+    decoded = _decoded(plain[last:].lstrip(" \t"), 0)
+    if decoded is not None and isinstance(decoded[0], dict) and decoded[1] == len(plain[last:].lstrip(" \t")):
+        return decoded[0], plain[:last]
+    return _spread_ending(plain)
+
+
+def _spread_ending(text: str) -> tuple[Record | None, str]:
+    """The same, where the object goes over several lines. Only one opening can lead just to the end."""
+    tail, vain = text[-_TAIL:], _VAIN
+    for opening in reversed(list(_OPENING.finditer(tail))):
+        start = opening.start(1)
+        decoded, cost = _spread(tail, start)
+        if decoded is not None and isinstance(decoded[0], dict) and start + decoded[1] == len(tail):
+            return decoded[0], text[: len(text) - len(tail) + start]
+        vain -= max(cost, decoded[1] if decoded is not None else 0, _LINE)
+        if vain <= 0:
+            break
+    return None, text
 
 
 def _objects(text: str) -> Iterator[Record]:

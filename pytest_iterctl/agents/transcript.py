@@ -11,9 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 from pytest_iterctl.agents.picks import Look, Streams, named_groups, names_in, sane_number, text_of
-from pytest_iterctl.agents.records import Record, holding, lines_matching, plain_text, records_in, values_at
+from pytest_iterctl.agents.records import (
+    Record,
+    ending_record,
+    holding,
+    lines_matching,
+    plain_text,
+    records_in,
+    values_at,
+)
+from pytest_iterctl.agents.waits import moment_in, seconds_in
 from pytest_iterctl.control.evidence import TurnOutcome
-from pytest_iterctl.feedback.documents import find_document
 from pytest_iterctl.plan.model import Agent
 from pytest_iterctl.plan.reads import Reads, Rule
 from pytest_iterctl.text import cut_middle, one_line, strip_escapes
@@ -27,15 +35,12 @@ _LONGEST_WAIT = 30 * 86400.0
 _ERROR = 300
 _ASKED = 2000
 _TEXT = 4000
-_REPORT = frozenset(
-    {
-        *("cost_usd", "total_cost_usd", "tokens", "session_id", "error", "is_error", "calls"),
-        *("question", "denied", "retry_after"),
-    }
-)
-_UNITS = {"ms": 0.001, "milli": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|milli|s|m|h|d)?", re.IGNORECASE)
-_MOMENT = re.compile(r"\d{9,10}(\d{3})?(?:\.\d{1,9})?")
+_LINES = 5000
+_FIGURES = frozenset({"cost_usd", "total_cost_usd", "tokens", "calls", "session_id"})
+_REPORT = _FIGURES | {"error", "is_error", "question", "denied", "retry_after"}
+#: What can be an argument and nothing else: an id that looks like an option would be one.
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}")
+_REVIEWS = frozenset({"approve", "reject", "pending"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,15 @@ class Transcript:
     finished: bool = False
 
     @classmethod
-    def of(cls, document: Mapping[str, object] | None) -> Transcript:
-        """What a report says, in the words that a plain command or a hook uses."""
+    def of(cls, document: Mapping[str, object] | None, *, review: bool = False) -> Transcript:
+        """What a report says, in the words that a plain command or a hook uses.
+
+        In a reviewer's document, whatever it has found may have these names, so there only the figures count.
+        """
         if document is None:
             return cls()
+        if review and _is_review(document):
+            document = {key: value for key, value in document.items() if key in _FIGURES}
         cost, tokens, calls, wait = (
             sane_number(document.get(key)) for key in ("cost_usd", "tokens", "calls", "retry_after")
         )
@@ -77,6 +87,10 @@ class Transcript:
         error = document.get("error")
         if document.get("is_error") is True:
             error = error or document.get("result") or "it reported an error"
+        if wait is not None and wait > _LONGEST_WAIT:
+            wait = None
+        if wait and not error:
+            error = "it is rate limited"
         said = cls(
             error=_line(error, _ERROR),
             cost_usd=cost,
@@ -85,7 +99,7 @@ class Transcript:
             session_id=_name(document.get("session_id")),
             denied=names_in(_entries(document.get("denied"))),
             question=_line(document.get("question"), _ASKED) if isinstance(document.get("question"), str) else "",
-            retry_after=wait if wait is not None and wait <= _LONGEST_WAIT else None,
+            retry_after=wait,
         )
         return replace(said, outcome=said.told)
 
@@ -109,17 +123,19 @@ def read_transcript(
     before: SessionTotals | None = None,
     now: float | None = None,
     any_exit_code: bool = False,
+    review: bool = False,
 ) -> Transcript:
     """Read what an agent left when its process had ended by itself.
 
     `before` is what its session had come to, `now` the time for waits that are told as a time of day. With
-    `any_exit_code` the code is part of an answer that somebody else reads, and no failure.
+    `any_exit_code` the code is part of an answer that somebody else reads, and no failure; so is the document of a
+    `review`.
     """
     if agent.reads is None:
-        heard = _reported(stdout)
+        heard = _reported(stdout, review=review)
     else:
-        sources = {"stdout": (stdout,), "both": (stdout, stderr), "output_file": (output_file,)}[agent.reads.source]
-        heard = _read(agent.reads, sources, Streams(stdout, stderr), before or SessionTotals())
+        records = _records(agent.reads, stdout, stderr, output_file)
+        heard = _read(agent.reads, records, Streams(stdout, stderr), before or SessionTotals())
     heard = replace(heard, streams=Streams(stdout, stderr), exit_code=exit_code)
     return _judged(agent, heard, now, any_exit_code=any_exit_code)
 
@@ -155,20 +171,38 @@ class _Sign:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _reported(stdout: str) -> _Heard:
-    """The contract of a plain command: the last JSON object of its output may be a report."""
-    document = find_document(stdout, lambda found: bool(found.keys() & _REPORT))
-    said = Transcript.of(document)
-    records = (document,) if document is not None else ()
-    return _Heard(replace(said, question=said.question or _question_line(stdout)), records, asked=bool(said.question))
+def _reported(stdout: str, *, review: bool) -> _Heard:
+    """The contract of a plain command: a JSON object that ends its output may be a report."""
+    document, before = ending_record(stdout)
+    if document is None or not document.keys() & _REPORT:
+        return _Heard(Transcript(question=_question_line(stdout)))
+    said = Transcript.of(document, review=review)
+    asked = bool(said.question)
+    if not (review and _is_review(document)):
+        said = replace(said, question=said.question or _question_line(before))
+    return _Heard(said, (document,), asked=asked)
 
 
-def _read(reads: Reads, sources: Sequence[str], streams: Streams, before: SessionTotals) -> _Heard:
-    records = [record for source in sources for record in records_in(source)] if reads.format == "json" else []
+def _is_review(document: Mapping[str, object]) -> bool:
+    status = document.get("status")
+    return isinstance(status, str) and status.strip().lower() in _REVIEWS
+
+
+def _records(reads: Reads, stdout: str, stderr: str, output_file: str) -> Sequence[Record]:
+    if reads.format != "json":
+        return ()
+    records = records_in(output_file if reads.source == "output_file" else stdout)
+    if reads.source != "both" or (reads.record and holding(records, reads.record)):
+        # Where the end was told, stderr has only what tools of the tool printed.
+        return records
+    return (*records, *records_in(stderr))
+
+
+def _read(reads: Reads, records: Sequence[Record], streams: Streams, before: SessionTotals) -> _Heard:
     look = Look(reads.record, records, streams)
     since = holding(records, reads.since) if reads.since else []
     recent = records[_index(records, since[-1]) :] if since else records
-    text = look.text(reads.text) if reads.text is not None else streams.stdout if reads.format == "text" else ""
+    text = look.text(reads.text) if reads.text is not None else _message(reads, streams.stdout)
     question = one_line(look.text(reads.question), _ASKED)
     tokens = look.figure(reads.tokens, before.tokens)
     calls = look.figure(reads.calls, before.calls)
@@ -186,6 +220,17 @@ def _read(reads: Reads, sources: Sequence[str], streams: Streams, before: Sessio
     whole = reads.format == "text" or bool(holding(records, reads.record))
     asked = bool(question and reads.question and reads.question.path)
     return _Heard(said, recent, whole, structured=reads.format == "json", asked=asked)
+
+
+def _message(reads: Reads, stdout: str) -> str:
+    """What a tool that prints text said, without its own last lines."""
+    if reads.format != "text":
+        return ""
+    lines = plain_text(stdout).splitlines(keepends=True) if reads.ends is not None else []
+    for place in reversed(range(max(0, len(lines) - _LINES), len(lines))):
+        if next(lines_matching(lines[place], reads.ends or ""), None):
+            return "".join(lines[:place])
+    return stdout
 
 
 def _index(records: Sequence[Record], wanted: Record) -> int:
@@ -214,8 +259,10 @@ def _judged(agent: Agent, heard: _Heard, now: float | None, *, any_exit_code: bo
         outcome = TurnOutcome(sign.rule.outcome)
         error = said.error or sign.line or (_exit_reason(heard) if failed_exit else "")
         said = replace(said, outcome=outcome, error=error, retry_after=said.retry_after if wait is None else wait)
+        if outcome is TurnOutcome.ASKED and not said.question:
+            said = replace(said, question=_last_line(said.text or heard.streams.stdout, limit=_ASKED))
     elif sign is not None:
-        told = replace(said, error="")
+        told = replace(said, error="", retry_after=None)
         said = replace(told, outcome=told.told)
     elif said.error:
         said = replace(said, outcome=said.told)
@@ -255,7 +302,8 @@ def _sign(rule: Rule, heard: _Heard) -> _Sign | None:
 def _matching(records: Sequence[Record], rule: Rule) -> list[re.Match[str]] | None:
     """What the patterns of the rule find in the last record in which all of them find something."""
     for record in reversed(records):
-        texts = {path: "\n".join(text_of(value) for value in values_at(record, path)) for path in rule.matches}
+        # A later line may be anything, such as part of what a model said.
+        texts = {path: "\n".join(_first_line(value) for value in values_at(record, path)) for path in rule.matches}
         found = [next(lines_matching(texts[path], pattern), None) for path, pattern in rule.matches.items()]
         matches = [match for match in found if match is not None]
         if len(matches) == len(found):
@@ -263,25 +311,17 @@ def _matching(records: Sequence[Record], rule: Rule) -> list[re.Match[str]] | No
     return None
 
 
+def _first_line(value: object) -> str:
+    return next(iter(plain_text(text_of(value)).lstrip().splitlines()), "")
+
+
 def _wait(agent: Agent, sign: _Sign, heard: _Heard, now: float | None) -> float | None:
     look = Look(sign.rule.record or (agent.reads.record if agent.reads else {}), heard.records, heard.streams)
-    wait = _seconds(look.text(sign.rule.wait) or sign.groups.get("wait", ""))
-    until = _moment(look.text(sign.rule.until) or sign.groups.get("until", ""))
+    wait = seconds_in(look.text(sign.rule.wait) or sign.groups.get("wait", ""))
+    until = moment_in(look.text(sign.rule.until) or sign.groups.get("until", ""))
     if wait is None and until is not None and now is not None:
         wait = max(until - now, 0.0)
     return wait if wait is not None and wait <= _LONGEST_WAIT else None
-
-
-def _seconds(text: str) -> float | None:
-    """A time span as people and services write it: `30`, `1.5s`, `10h20m30s`, `3 days 4 hours`."""
-    spans = _SPAN.findall(text[:200])
-    return sum(float(number) * _UNITS[unit.lower()] for number, unit in spans) if spans else None
-
-
-def _moment(text: str) -> float | None:
-    """Seconds or milliseconds since 1970."""
-    match = _MOMENT.fullmatch(text.strip())
-    return float(text) / (1000 if match[1] else 1) if match else None
 
 
 def _exit_reason(heard: _Heard) -> str:
@@ -292,9 +332,9 @@ def _exit_reason(heard: _Heard) -> str:
     return f"{how}: {_last_line(*texts)}"
 
 
-def _last_line(*texts: str) -> str:
+def _last_line(*texts: str, limit: int = 200) -> str:
     lines = [line for text in texts for line in text.splitlines() if line.strip()]
-    return one_line(lines[-1], 200) if lines else "it printed nothing"
+    return one_line(lines[-1], limit) if lines else "it printed nothing"
 
 
 def _line(value: object, limit: int) -> str:
@@ -302,7 +342,7 @@ def _line(value: object, limit: int) -> str:
 
 
 def _name(value: object) -> str | None:
-    return one_line(value, 200) or None if isinstance(value, str) else None
+    return value if isinstance(value, str) and _SESSION.fullmatch(value) else None
 
 
 def _entries(value: object) -> Sequence[object]:

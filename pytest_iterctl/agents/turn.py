@@ -101,26 +101,24 @@ def transcript_of(
         before=turn.before,
         now=now,
         any_exit_code=any_exit_code or not by_itself,
+        review=turn.stage == "review",
     )
 
 
-def evidence_of(
-    turn: Turn, finished: Finished, *, transcript: Transcript | None = None, any_exit_code: bool = False
-) -> TurnEvidence:
-    """Judge a process that spoke for an agent: by how it ended, what it reported, and only then by its exit code.
-
-    A reviewer's exit code is part of its answer, so that is left to whoever reads the answer.
-    """
-    told = transcript or transcript_of(turn, finished, any_exit_code=any_exit_code)
+def evidence_of(turn: Turn, finished: Finished, *, transcript: Transcript | None = None) -> TurnEvidence:
+    """Judge a process that spoke for an agent: by how it ended, what it reported, and only then by its exit code."""
+    told = transcript or transcript_of(turn, finished)
     outcome, reason, limit = told.outcome, told.error, ""
     if finished.error:
         outcome, reason = TurnOutcome.CRASHED, finished.error
+    elif finished.ended_by == "timeout" and told.finished:
+        pass  # whether a limit was overstepped, the loop sees by the time that is spent
+    elif finished.ended_by == "timeout" and told.outcome in _REASONS_TO_HANG:
+        reason = told.error or f"no answer within {format_duration(turn.seconds)}"
     elif finished.ended_by == "timeout" and turn.limit:
         outcome, reason, limit = TurnOutcome.LIMIT, f"ended by {turn.limit}", turn.limit
-    elif finished.ended_by == "timeout" and not told.finished:
-        known = told.outcome in _REASONS_TO_HANG
-        outcome = told.outcome if known else TurnOutcome.TIMED_OUT
-        reason = (known and told.error) or f"no answer within {format_duration(turn.seconds)}"
+    elif finished.ended_by == "timeout":
+        outcome, reason = TurnOutcome.TIMED_OUT, f"no answer within {format_duration(turn.seconds)}"
     elif finished.ended_by == "stop":
         outcome, reason = TurnOutcome.STOPPED, "stopped"
     elif finished.ended_by not in {"exit", "timeout"}:

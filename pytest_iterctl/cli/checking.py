@@ -7,7 +7,7 @@ import glob
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -33,6 +33,8 @@ __all__ = ["check", "feedback"]
 #: A check carries test output, so it may be larger than a plan.
 _LARGEST_CHECK = 32 * 1024 * 1024
 _NOTE = 500
+#: Less room than this can't be laid out in.
+_LEAST = 100
 _NOTES = 20
 _EXIT_CODES = {"proceed": ExitCode.DONE, "retry": ExitCode.NOT_ACCEPTED, "escalate": ExitCode.ESCALATED}
 
@@ -127,16 +129,36 @@ def feedback(reports: tuple[str, ...], *, form: str, limit: int) -> int:
         failures=report.failures,
         failing=report.failing,
     )
-    clean = SuiteEvidence.model_validate_json(json.dumps(redactor.deep(suite.model_dump(mode="json"))))
+    clean = _redacted(suite, redactor)
     notes = [redactor(one_line(note, _NOTE)) for note in report.notes]
     if form in {"json", "yaml"}:
         _print({**feedback_document(clean, limit=limit), "notes": notes}, form)
     elif form == "md":
-        sys.stdout.write(workflow_safe(_markdown(clean, notes, limit)))
+        sys.stdout.write(_safe(lambda room: _markdown(clean, notes, room), limit))
     else:
-        sys.stdout.write(workflow_safe(_text(clean, limit)))
+        sys.stdout.write(_safe(lambda room: _text(clean, room), limit))
         sys.stderr.write(workflow_safe("".join(f"note: {note}\n" for note in notes)))
     return 0
+
+
+def _redacted(suite: SuiteEvidence, redactor: Redactor) -> SuiteEvidence:
+    """Without secrets. Our own words stay, even if a variable that is called secret holds the very same one."""
+    clean = redactor.deep(suite.model_dump(mode="json"))
+    clean["outcome"] = suite.outcome
+    for told, failure in zip(clean["failures"], suite.failures, strict=True):
+        told["phase"] = failure.phase
+    return SuiteEvidence.model_validate_json(json.dumps(clean))
+
+
+def _safe(laid_out: Callable[[int], str], limit: int) -> str:
+    """No line is a command to a CI runner, and what that takes comes out of the limit."""
+    room = limit
+    while True:
+        text = workflow_safe(laid_out(room))
+        over = len(text.encode()) - limit
+        if over <= 0 or room <= _LEAST:
+            return text
+        room = max(room - over, _LEAST)
 
 
 def _markdown(suite: SuiteEvidence, notes: list[str], limit: int) -> str:

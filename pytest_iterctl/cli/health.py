@@ -117,7 +117,7 @@ def _agents(plan: FrozenPlan, root: Path) -> list[Finding]:
     for name, agent in named.items():
         missing = missing_program(agent, root=root)
         command = agent.spec.command
-        detail = shlex.join(command) if command else ("Python hooks" if agent.spec.hook else "a person")
+        detail = one_line(shlex.join(command), 300) if command else ("Python hooks" if agent.spec.hook else "a person")
         if missing is not None:
             found.append(Finding(f"agent {name}", ok=False, detail=missing.message, hint=missing.hint))
         else:
@@ -130,11 +130,13 @@ def _version(agent: NamedAgent, root: Path) -> str:
     asked = agent.spec.version
     if asked is None:
         return ""
-    finished = run(Command(asked.command, root, agent_environment(os.environ), timeout=_VERSION_TIME))
+    environment = agent_environment(os.environ, pass_names=agent.spec.pass_env, extra=agent.spec.env)
+    finished = run(Command(asked.command, root / (agent.folder or ""), environment, timeout=_VERSION_TIME))
     printed = f"{finished.stdout.text}\n{finished.stderr.text}"
     said = re.search(asked.pattern, strip_escapes(printed), re.MULTILINE)
     if said is None:
-        return "; its version can't be told"
+        how = "it does not answer" if finished.ended_by == "timeout" else f"exit code {finished.exit_code}"
+        return f"; its version can't be told ({how})"
     version = one_line(said["version"], 40)
     return f"; version {version}" + (f" (tried with {asked.tested})" if asked.tested not in {"", version} else "")
 

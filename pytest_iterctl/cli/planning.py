@@ -21,7 +21,6 @@ from pytest_iterctl.plan.values import format_duration
 
 __all__ = ["Wishes", "found_agent_clis", "frozen_plan", "print_dry_run", "prompt_text"]
 
-#: Agent command lines that are named in hints when they are on the PATH.
 _LARGEST_PROMPT = 1_000_000
 
 

@@ -97,6 +97,8 @@ class SuiteEvidence(Value):
     failing: tuple[str, ...] = Field(default=(), description="ids of all failing tests")
     seconds: float = 0.0
     limit: str = Field(default="", description="the safety limit that ended the run, if one did")
+    rerun: str = Field(default="", description="how a command begins that runs single tests of this suite again")
+    root: str = Field(default="", description="where the ids' paths begin, seen from where the tests were run")
 
     @property
     def passed(self) -> bool:

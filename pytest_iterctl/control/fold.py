@@ -245,7 +245,8 @@ def _snapshot_taken(state: RunState, event: SnapshotTaken) -> RunState:
 
     def shot(attempt: Attempt) -> Attempt:
         change = event.change if event.stage == "generate" else attempt.change
-        return replace(attempt, snapshots=(*attempt.snapshots, (event.stage, event.commit)), change=change)
+        tree = attempt.tree if event.stage == "start" else event.tree
+        return replace(attempt, snapshots=(*attempt.snapshots, (event.stage, event.commit)), change=change, tree=tree)
 
     return _in_attempt(_with(state, event.task, taken), event.task, event.iteration, shot)
 

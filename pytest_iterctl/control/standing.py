@@ -74,19 +74,21 @@ def backoff(settings: Settings, failures: int) -> float:
 
 
 def gave_up(state: RunState, attempt: Attempt) -> str:
-    """Why it is of no use to call the agent again; '' as long as it is."""
-    turn = attempt.turns[-1] if attempt.turns else None
+    """Why it is of no use to call the agent or the reviewer again; '' as long as it is."""
+    turn = attempt.all_turns[-1] if attempt.all_turns else None
     if turn is None:
         return ""
+    who = "a reviewer" if attempt.review_turns else "the agent"
     error = f": {turn.error}" if turn.error else ""
     if turn.outcome is TurnOutcome.NOT_LOGGED_IN:
-        return f"the agent is not logged in{error}"
-    if turn.outcome is TurnOutcome.RATE_LIMITED and turn.retry_after is not None:
+        return f"{who} is not logged in{error}"
+    to_wait = attempt.waited < attempt.failed_turns + attempt.failed_reviews
+    if turn.outcome is TurnOutcome.RATE_LIMITED and turn.retry_after is not None and to_wait:
         wait = turn.retry_after
         left = allowance(limits_of(state), spent(state, attempt), wait, in_iteration=attempt.iteration > 0)
         if left.limit:
             told = format_duration(wait)
-            return f"the agent is rate limited for {told}, which is more than {left.limit} leaves{error}"
+            return f"{who} is rate limited for {told}, which is more than {left.limit} leaves{error}"
     if attempt.in_vain and turn.outcome is TurnOutcome.TOOLS_DENIED:
         tools = ", ".join(turn.denied[:_DENIED]) or "not named"
         return f"the agent was not allowed to use its tools ({tools}) and changed nothing{error}"
@@ -119,7 +121,7 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
     reached = _limit_in_force(limits, used, task, attempt)
     before_retry = exhausted(limits, used, new_iteration=True)
     start, start_text = _start_problem(task, attempt)
-    errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if not turn.outcome.took_its_turn]
+    errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if turn.error or turn.outcome.is_failure]
     baseline = iteration == 0  # nobody has tried yet, so there is nothing that a setting could forbid to retry
     return Situation(
         task_id=task.id,

@@ -46,6 +46,7 @@ class Attempt:
     suite: SuiteEvidence | None = None
     reviews: tuple[ReviewEvidence, ...] = ()
     snapshots: tuple[tuple[str, str], ...] = ()
+    tree: str = ""  # what its last snapshot holds, once it has begun
     change: Change | None = None
     undone: int = 0
     waited: int = 0
@@ -65,7 +66,7 @@ class Attempt:
     def question(self) -> str:
         """What the agent asked at the end of its turn."""
         asked = bool(self.turns) and self.turns[-1].outcome is TurnOutcome.ASKED
-        return self.turns[-1].question if asked else ""
+        return (self.turns[-1].question or "it does not say what") if asked else ""
 
     @property
     def in_vain(self) -> bool:

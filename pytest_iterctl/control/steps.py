@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_iterctl.control.evidence import TurnOutcome
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
 from pytest_iterctl.control.standing import backoff, gave_up, held_back, limits_of, review_is_due, run_exit_code, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -211,8 +212,9 @@ def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
 
 def _wait(state: RunState, task: TaskState, attempt: Attempt, failures: int, why: str) -> Wait:
     """The pause before the next call, no longer than the time that is left."""
-    told = attempt.all_turns[-1].retry_after or 0.0
-    pause = max(backoff(task.settings, failures), told)
+    last = attempt.all_turns[-1]
+    told = last.retry_after if last.outcome is TurnOutcome.RATE_LIMITED else None
+    pause = max(backoff(task.settings, failures), told or 0.0)
     left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=attempt.iteration > 0)
     return Wait(task.id, attempt.iteration, left.seconds, why)
 
@@ -229,7 +231,8 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         return TakeSnapshot(task.id, iteration, "test")
     if review_is_due(task, attempt):
         over = exhausted(limits_of(state), spent(state, attempt), new_iteration=False)
-        if over is None and task.reviewer_failures < task.settings.max_agent_failures:
+        tired = task.reviewer_failures >= task.settings.max_agent_failures or gave_up(state, attempt)
+        if over is None and not tired:
             if task.reviewer_failures and attempt.waited < attempt.failed_turns + attempt.failed_reviews:
                 why = attempt.review_turns[-1].error or "the reviewer failed"
                 return _wait(state, task, attempt, task.reviewer_failures, why)

@@ -8,13 +8,16 @@ import textwrap
 from dataclasses import dataclass
 from typing import Literal
 
+from pytest_iterctl.feedback.shortening import beginning
+from pytest_iterctl.redaction import redact
+
 __all__ = ["explain"]
 
 Sides = tuple[str | None, str | None]
 Side = Literal["left", "right"]
 
 _ASSERTING = {"", "AssertionError", "Failed", "DocTestFailure"}
-_LONGEST = 300
+_LONGEST, _SECRET = 300, 120
 _MOST_TEXT = 20_000
 _MOST_SOURCE = 4_000
 _MOST_OPERATORS = 20
@@ -77,7 +80,7 @@ _CLASS = re.compile(r"<class '(?:[\w.]+\.)?(\w+)'>")
 def explain(kind: str, message: str, source_line: str) -> Sides:
     """What was expected and what was received; None for what can't be told."""
     message = message[:_MOST_TEXT]
-    explained = re.search(r"^assert (.*)", message, re.MULTILINE)
+    explained = re.search(r"(?:\AAssertionError: |^)assert (.*)", message, re.MULTILINE)
     if explained and kind in {"", "AssertionError"}:
         sides = _explained(explained[1], message, _statement(source_line))
     elif kind in _ASSERTING and (form := _form(message)) is not None:
@@ -97,7 +100,10 @@ def _bounded(text: str | None) -> str | None:
     if text is None:
         return None
     flat = " ".join(text.split())
-    return (flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…") or None
+    if len(flat) > _LONGEST:
+        # A value is often one long word, of which something has to be left.
+        flat = beginning(redact(flat), _LONGEST - 1, edge=_SECRET).rstrip() + "…"
+    return flat or None
 
 
 def _form(message: str) -> Sides | None:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 from operator import itemgetter
 from pathlib import PurePosixPath
+from xml.etree.ElementTree import Element
 
 from pytest_iterctl.feedback.stack_text import below
 from pytest_iterctl.feedback.xml_cases import BareCases, ReportedCase
 from pytest_iterctl.text import one_line
 
-__all__ = ["BETWEEN", "LONGEST_ID", "file_of", "id_of", "identities_of", "identity_of"]
+__all__ = ["BETWEEN", "LONGEST_ID", "PlainIds", "file_of", "id_of", "identities_of", "identity_of"]
 
 #: Between suite, class and name in the id of a foreign test.
 BETWEEN = " \u203a "
@@ -26,6 +27,8 @@ _LAST = itemgetter(-1)
 #: What node's runner calls every class.
 _NO_CLASS = frozenset({"test", "suite"})
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_MANY_CLASSES, _SHORT_NAME = 10_000, 250
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[!-~]*\])?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?", re.DOTALL)
 
 
@@ -69,6 +72,13 @@ def id_of(case: ReportedCase, root: str = "") -> str:
     """What people call the test: pytest's node id as far as it is known, else suite, class and name."""
     classname, name, file = (part.strip() for part in _names_of(case))
     file, name = below(root, file), below(root, name)
+    if not classname and case.suites[-1:] == ("pytest",) and _uncollected(case):
+        # pytest makes dots of the slashes, here too.
+        path = f"{name.replace('.', '/')}.py"
+        is_file = any(path in (child.text or "") for child in case.element)
+        return one_line(file or (path if is_file else name), LONGEST_ID)
+    if classname and case.suites[-1:] == ("pytest",) and name.startswith(f"{classname}.") and _DOTTED.fullmatch(name):
+        return one_line(_node_id(classname, name, file), LONGEST_ID)  # a doctest
     if classname and _DOTTED.fullmatch(classname) and _FUNCTION.fullmatch(name) and _is_pytest(case, classname):
         return one_line(_node_id(classname, name, file), LONGEST_ID)
     if classname in _NO_CLASS:
@@ -77,6 +87,38 @@ def id_of(case: ReportedCase, root: str = "") -> str:
     else:
         parts = _without_repetition([file or " ".join(case.suites[-1:]), classname, name])
     return one_line(BETWEEN.join(parts), LONGEST_ID) or "(a case without a name)"
+
+
+class PlainIds:
+    """Ids from nothing but attributes, for very many cases: those of one class differ in their names only."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.prefixes: dict[tuple[str, str | None, tuple[str, ...]], str] = {}
+
+    def of(self, attributes: dict[str, str], suites: tuple[str, ...]) -> str:
+        classname, name = attributes.get("classname", ""), attributes.get("name", "")
+        key = classname, attributes.get("file"), suites
+        prefix = self.prefixes.get(key)
+        if prefix is None:
+            if len(self.prefixes) >= _MANY_CLASSES:
+                self.prefixes.clear()
+            prefix = self.prefixes[key] = self._prefix(attributes, suites)
+        if prefix and len(name) < _SHORT_NAME and _PLAIN_NAME.fullmatch(name):
+            return prefix + name
+        return self._whole(attributes, suites)
+
+    def _prefix(self, attributes: dict[str, str], suites: tuple[str, ...]) -> str:
+        """'' where more than the name of the test makes the difference."""
+        whole = self._whole({**attributes, "name": "x"}, suites)
+        return whole[:-1] if whole.endswith("::x") and len(whole) < LONGEST_ID - _SHORT_NAME else ""
+
+    def _whole(self, attributes: dict[str, str], suites: tuple[str, ...]) -> str:
+        return id_of(ReportedCase(Element("testcase", attributes), suites, "", finished=True), self.root)
+
+
+def _uncollected(case: ReportedCase) -> bool:
+    return any(child.tag == "error" and child.get("message") == "collection failure" for child in case.element)
 
 
 def _is_pytest(case: ReportedCase, classname: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_iterctl.control.evidence import Failure
 from pytest_iterctl.feedback.signature import base_name, coarse
 
-__all__ = ["Cause", "group", "named", "simplicity", "sorted_names"]
+__all__ = ["Cause", "briefness", "group", "named", "simplicity", "sorted_names"]
 
 _DIGITS = re.compile(r"(\d+)")
 _COLLECT, _SESSION, _REGRESSED, _OTHER = range(4)
@@ -67,15 +67,19 @@ def _rank(members: list[Failure], tests: tuple[str, ...], regressed: frozenset[s
     return _REGRESSED if not regressed.isdisjoint(tests) else _OTHER
 
 
+def briefness(failure: Failure) -> tuple[object, ...]:
+    """What `simplicity` begins with, and what mostly settles it."""
+    parameters = len(failure.test) - len(base_name(failure.test))
+    return not failure.detail, parameters, len(failure.message) + len(failure.test), failure.test, failure.phase
+
+
 def simplicity(failure: Failure) -> tuple[object, ...]:
     """The smallest input first; among equals whatever is told in the fewest words."""
-    parameters = len(failure.test) - len(base_name(failure.test))
-    told = (not failure.detail, parameters, len(failure.message) + len(failure.test), failure.test, failure.phase)
     # The rest only makes sure that no two failures change places from one run to the next.
     texts = (failure.message, failure.where, failure.detail, failure.output, failure.cause, failure.also)
     compared = ((side is None, side or "") for side in (failure.expected, failure.received))
     frames = tuple((frame.path, frame.line, frame.function, frame.source) for frame in failure.frames)
-    return (*told, *texts, *compared, frames)
+    return (*briefness(failure), *texts, *compared, frames)
 
 
 def sorted_names(names: Iterable[str]) -> tuple[str, ...]:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Counts, Failure, Outcome, SuiteEvidence
 from pytest_iterctl.feedback.junit import JUnitReport, outcome_of
-from pytest_iterctl.feedback.signature import coarse
 from pytest_iterctl.text import one_line, strip_escapes
 
 __all__ = ["LeftReports", "judge_command"]
 
-_MOST = 200
 _REASON = 300
 _TAIL = 2000
 #: What a shell makes of a signal: 128 and its number.
@@ -55,7 +53,7 @@ def judge_command(
         exit_code=exit_code,
         reason=reason,
         counts=report.counts if report is not None else Counts(),
-        failures=_telling(failures),
+        failures=failures,
         failing=report.failing if report is not None else (),
         seconds=seconds,
     )
@@ -98,17 +96,3 @@ def _passed_over(left: LeftReports) -> str:
     if left.stale == 1:
         return "; 1 older report was left as it was and does not count"
     return f"; {left.stale} older reports were left as they were and do not count"
-
-
-def _telling(failures: tuple[Failure, ...]) -> tuple[Failure, ...]:
-    """When there are very many, one of each cause before a second one of any."""
-    if len(failures) <= _MOST:
-        return failures
-    causes: set[str] = set()
-    first: list[int] = []
-    others: list[int] = []
-    for number, failure in enumerate(failures):
-        cause = coarse(failure)
-        (others if cause in causes else first).append(number)
-        causes.add(cause)
-    return tuple(failures[number] for number in sorted([*first, *others][:_MOST]))

@@ -46,7 +46,10 @@ class _Style:
 
 
 def _code(text: str) -> str:
-    """Inline code, as it is: nothing in it is a link, a mention, a tag or the end of the code."""
+    """Inline code, as it is: nothing in it is a link, a mention, a tag or the end of the code.
+
+    Not `code_span`, whose escapes for the cells of a table would be read as part of a command or a type.
+    """
     line = one_line(text, 2 * _LINE)
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     pad = " " if not line or line[0] == "`" or line[-1] == "`" else ""
@@ -76,12 +79,13 @@ def compact(
     note: str = "",
     previous: SuiteEvidence | None = None,
     passed_before: frozenset[str] = _NOBODY,
+    passed_now: frozenset[str] | None = None,
 ) -> Feedback:
     """Summary and items whose characters together stay within `limit`; what is left out is counted."""
-    moved = _moved(suite, previous, passed_before)
+    moved = _moved(suite, previous, passed_before, passed_now)
     items = items_of(suite, reviews, regressed=frozenset(moved.regressed))
     broken = f"Regressed: {_regressed(moved, _REGRESSED_IN_A_SUMMARY)}." if moved.regressed else ""
-    told = " ".join(filter(None, [note, broken, summary_of(suite, reviews)]))
+    told = " ".join(filter(None, [note, broken, summary_of(suite, reviews, regressed=frozenset(moved.regressed))]))
     summary = one_line(told, max(limit // 2, _FEWEST))
     left = limit - len(summary)
     lines: list[str] = []
@@ -107,11 +111,11 @@ def _priority(items: tuple[Item, ...]) -> Priority:
     return items[0].priority if items else "low"
 
 
-def summary_of(suite: SuiteEvidence | None, reviews: Reviews) -> str:
-    """One line: what failed, by number and by name."""
+def summary_of(suite: SuiteEvidence | None, reviews: Reviews, *, regressed: frozenset[str] = _NOBODY) -> str:
+    """One line: what failed, by number and by name; what it calls the first is the first of the items."""
     parts: list[str] = []
     if suite is not None and not suite.passed:
-        parts.append(_suite_summary(suite))
+        parts.append(_suite_summary(suite, regressed))
     rejecting = [review for review in reviews if review.status == "reject"]
     if rejecting:
         told = one_line(rejecting[0].feedback, 160) or "no reason given"
@@ -121,10 +125,10 @@ def summary_of(suite: SuiteEvidence | None, reviews: Reviews) -> str:
     return "; ".join(parts)
 
 
-def _suite_summary(suite: SuiteEvidence) -> str:
+def _suite_summary(suite: SuiteEvidence, regressed: frozenset[str]) -> str:
     if suite.outcome is not Outcome.FAILED:
         return one_line(f"Tests did not run to a verdict ({suite.outcome}): {suite.reason}", 240)
-    causes = group(suite.failures)
+    causes = group(suite.failures, regressed=regressed)
     first = causes[0].example if causes else None
     told = one_line(first.message or first.kind, 120) if first is not None else one_line(suite.reason)
     if not suite.failing:
@@ -143,10 +147,11 @@ def long_form(
     where: str = "",
     previous: SuiteEvidence | None = None,
     passed_before: frozenset[str] = _NOBODY,
+    passed_now: frozenset[str] | None = None,
     reproduce: str = "",
 ) -> str:
     """What a prompt carries, as Markdown: every cause with its place, details as far as they fit, and what was cut."""
-    moved = _moved(suite, previous, passed_before)
+    moved = _moved(suite, previous, passed_before, passed_now)
     items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
     return _within(_MARKDOWN, _head(_MARKDOWN, suite, reviews, moved), items, limit, where)
 
@@ -159,10 +164,11 @@ def text_form(
     where: str = "",
     previous: SuiteEvidence | None = None,
     passed_before: frozenset[str] = _NOBODY,
+    passed_now: frozenset[str] | None = None,
     reproduce: str = "",
 ) -> str:
     """The same for terminals and logs: plain lines, and what tests printed behind a bar."""
-    moved = _moved(suite, previous, passed_before)
+    moved = _moved(suite, previous, passed_before, passed_now)
     items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
     return _within(_TEXT, _head(_TEXT, suite, reviews, moved), items, limit, where)
 
@@ -173,21 +179,29 @@ def whole_form(
     *,
     previous: SuiteEvidence | None = None,
     passed_before: frozenset[str] = _NOBODY,
+    passed_now: frozenset[str] | None = None,
     reproduce: str = "",
 ) -> str:
     """Everything that is known, as Markdown: all tests by name, tracebacks and output too."""
-    moved = _moved(suite, previous, passed_before)
+    moved = _moved(suite, previous, passed_before, passed_now)
     items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
     sections = [_section(_MARKDOWN, number, item, whole=True) for number, item in enumerate(items, 1)]
     return whole_page(_head(_MARKDOWN, suite, reviews, moved), sections, fence)
 
 
-def _moved(suite: SuiteEvidence | None, previous: SuiteEvidence | None, passed_before: frozenset[str]) -> Movement:
-    return movement(previous, suite, passed_before=passed_before) if suite is not None else Movement()
+def _moved(
+    suite: SuiteEvidence | None,
+    previous: SuiteEvidence | None,
+    passed_before: frozenset[str],
+    passed_now: frozenset[str] | None,
+) -> Movement:
+    if suite is None:
+        return Movement()
+    return movement(previous, suite, passed_before=passed_before, passed_now=passed_now)
 
 
 def _head(style: _Style, suite: SuiteEvidence | None, reviews: Reviews, moved: Movement) -> str:
-    lines = [style.opening + style.span(summary_of(suite, reviews))]
+    lines = [style.opening + style.span(summary_of(suite, reviews, regressed=frozenset(moved.regressed)))]
     if moved:
         lines.append(f"Since the iteration before: {moved.text}.")
     if moved.regressed:
@@ -209,22 +223,25 @@ def _section(style: _Style, number: int, item: Item, *, whole: bool = False) -> 
     facts = "\n".join(f"   - {label}: {style.span(value)}" for label, value in _facts(item))
     detail = item.detail
     if whole:
-        listed = "tests:\n" + "\n".join(one_line(test, 1000) for test in item.tests) if len(item.tests) > 1 else ""
+        listed = (
+            f"{item.noun}s:\n" + "\n".join(one_line(test, 1000) for test in item.tests) if len(item.tests) > 1 else ""
+        )
         detail = "\n\n".join(filter(None, (item.detail, item.rest, listed)))
     return Section(f"{number}. [{item.priority}] {style.span(item.title)}", facts, detail)
 
 
 def _facts(item: Item) -> list[tuple[str, str]]:
     """Label and value of what is known in a line each."""
-    several = named(tuple(one_line(test, 200) for test in item.tests), NAMED_TESTS) if len(item.tests) > 1 else ""
+    names = tuple(one_line(test, 200) for test in item.tests)
+    several = named(names, NAMED_TESTS, item.noun) if len(names) > 1 else ""
     facts = (
         ("at", item.where),
         ("path", item.path),
         ("raised from", item.cause),
-        ("tests", several),
+        (f"{item.noun}s", several),
         ("reproduce", item.reproduce),
     )
-    return [(label, value) for label, value in facts if value]
+    return [(label, value) for label, value in facts if one_line(value)]
 
 
 def feedback_document(
@@ -235,11 +252,12 @@ def feedback_document(
     where: str = "",
     previous: SuiteEvidence | None = None,
     passed_before: frozenset[str] = _NOBODY,
+    passed_now: frozenset[str] | None = None,
     reproduce: str = "",
 ) -> dict[str, object]:
     """The contract `iterctl.feedback/1`."""
     counts = suite.counts
-    moved = _moved(suite, previous, passed_before)
+    moved = _moved(suite, previous, passed_before, passed_now)
     items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
     return {
         "schema": "iterctl.feedback/1",
@@ -250,7 +268,7 @@ def feedback_document(
         "errors": counts.errors,
         "skipped": counts.skipped,
         "items": [_item_document(item) for item in items],
-        "summary": summary_of(suite, reviews),
+        "summary": summary_of(suite, reviews, regressed=frozenset(moved.regressed)),
         "text": _within(_MARKDOWN, _head(_MARKDOWN, suite, reviews, moved), items, limit, where),
     }
 

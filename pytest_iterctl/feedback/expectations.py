@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, takewhile
 
 from pytest_iterctl.feedback.failure_text import lines_of
 from pytest_iterctl.text import one_line
@@ -18,7 +18,7 @@ _NEAR = 6
 _TELLING = 5
 
 _RECEIVED_LABEL = re.compile(
-    r"^\s*(?:E\s+)?(?:(?:received|actual|got|but was|have)(?: [a-z]+){0,3}\s*:|but: was)\s*(\S.*)$", re.IGNORECASE
+    r"^\s*(?:E\s+)?(?:(?:received|actual|got|but was|have|found)(?: [a-z]+){0,3}\s*:|but: was)\s*(\S.*)$", re.IGNORECASE
 )
 _EXPECTED_LABEL = re.compile(r"^\s*(?:E\s+)?(?:expected|want)(?: [a-z]+){0,3}\s*:\s*(\S.*)$", re.IGNORECASE)
 _EQUAL = r"(?:deeply |strictly |loosely )?equal|eql?"
@@ -80,6 +80,20 @@ def _labelled(lines: tuple[str, ...]) -> Sides | None:
                 return _unless_alike(value[:-1], found[1][:-1])
             return value, found[1]
     return None
+
+
+def _below_labels(lines: tuple[str, ...]) -> Sides | None:
+    """doctest: each value below its label, indented."""
+    for at, line in enumerate(lines):
+        if line.rstrip() == "Expected:" and "Got:" in lines[at + 1 :]:
+            middle = lines.index("Got:", at + 1)
+            values = [" ".join(_indented(lines[start:])) for start in (at + 1, middle + 1)]
+            return (values[0], values[1]) if all(values) else None
+    return None
+
+
+def _indented(lines: tuple[str, ...]) -> list[str]:
+    return [line.strip() for line in takewhile(lambda line: line.startswith("    "), lines)]
 
 
 def _unless_alike(expected: str, received: str) -> Sides | None:
@@ -171,6 +185,7 @@ def _compared(lines: tuple[str, ...]) -> Sides | None:
 #: Each with words that a text must hold, in any case, to be worth a closer look.
 _PHRASINGS: tuple[tuple[tuple[str, ...], Callable[[tuple[str, ...]], Sides | None]], ...] = (
     (("expected", "want"), _labelled),
+    (("expected:",), _below_labels),
     (_WORDS, _in_one_line),
     (("left:",), _left_and_right),
     (("expected equality",), _which_is),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 import shlex
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from pytest_iterctl.control.evidence import Failure, Frame, Outcome, Priority, ReviewEvidence, SuiteEvidence
 from pytest_iterctl.feedback.causes import Cause, group, named, sorted_names
@@ -20,6 +23,8 @@ _OUTPUT = 600
 _SOURCES = 4
 _PATH_FRAMES = 6
 _COMMAND = 300
+_FILE = re.compile(r"[^/]\.\w+$")
+_GROUP = re.compile(r"(?<=[\w\]])@[\w-]+$")
 _ORDER: dict[Priority, int] = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 _SYNTAX = {"SyntaxError", "IndentationError", "TabError"}
 _ASSERTIONS = {"", "AssertionError", "Failed", "DocTestFailure"}
@@ -40,6 +45,7 @@ class Item:
     title: str
     where: str = ""
     tests: tuple[str, ...] = ()  # all of them; texts name a few
+    noun: Literal["test", "file"] = "test"  # what they are: what can't be collected is a file
     detail: str = ""
     path: str = ""  # the way to the failure, the deepest place first
     cause: str = ""  # the exception that it was raised from
@@ -62,11 +68,11 @@ def items_of(
 def suite_items(
     suite: SuiteEvidence, *, reproduce: str = "", regressed: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """One item per cause. `reproduce` is the command that a test's id is added to, '' when there is none."""
+    """One item per cause. `reproduce` is the command that a test's id is added to, '' for that of the suite."""
     if suite.passed:
         return ()
     causes = group(suite.failures, regressed=regressed)
-    items = [_item(cause, reproduce) for cause in causes]
+    items = [_item(cause, _command(reproduce or suite.rerun, suite.root, cause.example.test)) for cause in causes]
     if not items or suite.outcome not in {Outcome.FAILED, Outcome.COLLECTION_ERROR}:
         _tell_the_end(suite, causes, items)
     unseen = sorted_names(set(suite.failing).difference(*(cause.tests for cause in causes)))
@@ -101,17 +107,18 @@ def review_items(reviews: tuple[ReviewEvidence, ...]) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _item(cause: Cause, command: str) -> Item:
+def _item(cause: Cause, reproduce: str) -> Item:
     example = cause.example
     return Item(
         priority="critical" if cause.hides_others else "high",
         title=_title(cause),
         where=_where(example),
         tests=cause.tests,
+        noun=_noun(cause),
         detail=_detail(example),
         path=_path(example.frames),
         cause=one_line(example.cause, _TITLE),
-        reproduce=_command(command, example.test),
+        reproduce=reproduce,
         rest=_rest(cause),
     )
 
@@ -123,13 +130,16 @@ def _title(cause: Cause) -> str:
     told = f"{what}; {hint}" if hint else what
     if not cause.tests:
         return one_line(told, _TITLE)
-    collecting = all(failure.phase == "collect" for failure in cause.failures)
-    who = named((one_line(cause.tests[0], _NAME), *cause.tests[1:]), 1, "file" if collecting else "test")
+    who = named((one_line(cause.tests[0], _NAME), *cause.tests[1:]), 1, _noun(cause))
     if example.phase == "collect":
         return one_line(f"{who} can't be collected: {told}", _TITLE + _NAME)
     whose = "their" if len(cause.tests) > 1 else "its"
     phase = {"setup": f" (in {whose} set-up)", "teardown": f" (in {whose} tear-down)"}.get(example.phase, "")
     return one_line(f"{who}{phase}: {told}", _TITLE + _NAME)
+
+
+def _noun(cause: Cause) -> Literal["test", "file"]:
+    return "file" if all(failure.phase == "collect" for failure in cause.failures) else "test"
 
 
 def _what(failure: Failure) -> str:
@@ -180,11 +190,19 @@ def _place(frame: Frame) -> str:
     return f"{place} in {frame.function}" if frame.function else place
 
 
-def _command(prefix: str, test: str) -> str:
-    """A command that can be copied: an id that does not fit in one line is shortened to what holds it."""
-    if not prefix or not test:
+def _command(prefix: str, root: str, test: str) -> str:
+    """A command that can be copied; an id that does not fit in one line is shortened to what holds it.
+
+    `root` is where the ids' paths begin. What does not begin with a file can't be run by its name.
+    """
+    path, _, rest = test.partition("::")
+    if not prefix or not _FILE.search(path):
         return ""
-    for name in (test, base_name(test), test.partition("::")[0]):
+    path = posixpath.normpath(posixpath.join(root.replace("\\", "/"), path))
+    path = f"./{path}" if path.startswith("-") else path  # else it would be an option
+    # With `--dist loadgroup` xdist adds the group, which nobody but itself understands.
+    whole = f"{path}::{_GROUP.sub('', rest)}" if rest else path
+    for name in (whole, base_name(whole), path):
         if strip_escapes(name) == name == " ".join(name.split()) and len(name) <= _COMMAND:
             return f"{prefix} {shlex.quote(name)}"
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +12,20 @@ from typing import BinaryIO
 
 from pytest_iterctl.control.evidence import Counts, Failure, Outcome
 from pytest_iterctl.errors import ReportError
-from pytest_iterctl.feedback.case_names import BETWEEN, id_of, identities_of, identity_of
-from pytest_iterctl.feedback.junit_cases import Result, failures_of, look_of, result_of, suite_failures
-from pytest_iterctl.feedback.xml_cases import BareCases, ReportedCase, ReportedSuite, ReportEvent
+from pytest_iterctl.feedback.case_names import BETWEEN, PlainIds, id_of, identities_of, identity_of
+from pytest_iterctl.feedback.junit_cases import (
+    WRONG,
+    Result,
+    appearance,
+    appearance_of,
+    failures_of,
+    is_todo,
+    result_of,
+    suite_failures,
+)
+from pytest_iterctl.feedback.kept import KeptFailures
+from pytest_iterctl.feedback.signature import anchor, coarse, is_import_error
+from pytest_iterctl.feedback.xml_cases import BareCases, FailedCases, ReportedCase, ReportedSuite, ReportEvent
 from pytest_iterctl.feedback.xml_repair import read_mending
 from pytest_iterctl.feedback.xml_source import Repairs, ReportLimits, ReportSource
 from pytest_iterctl.feedback.xml_stream import NotWellFormedError, read_strictly
@@ -22,10 +33,10 @@ from pytest_iterctl.text import one_line
 
 __all__ = ["JUnitReport", "outcome_of", "read_junit", "read_reports"]
 
-#: The first failures are kept whole. After them only those that look like none before are, because feedback groups by
-#: cause, and a cause must not be lost behind a thousand others of another one. Of the rest, only the ids are kept.
-_IN_FULL = 200
-_DETAILED = 1000
+#: Of what looks the same from afar, so many are described before the next ones are taken to have the same cause: the
+#: larger number where looks alone may deceive.
+_ENOUGH, _MANY = 10, 200
+_LOOKS = 2000
 _NOTES = 10
 
 
@@ -81,7 +92,9 @@ def outcome_of(report: JUnitReport, exit_code: int | None) -> tuple[Outcome, str
     """How the run ended, and why in one line. Only a complete report without any doubt, and exit code 0, is a pass."""
     counts = report.counts
     wrong = _wrong(report)
-    ended = "" if exit_code is None else f"exit code {exit_code}"
+    ended = (
+        "" if exit_code is None else f"exit code {exit_code}" if exit_code >= 0 else f"killed by signal {-exit_code}"
+    )
     if not report.complete:
         return Outcome.INCOMPLETE, _joined("the report is cut off or damaged", wrong, ended)
     if wrong:
@@ -103,6 +116,29 @@ def outcome_of(report: JUnitReport, exit_code: int | None) -> tuple[Outcome, str
 
 
 @dataclass(slots=True)
+class _Look:
+    """Failures that nobody can tell apart from afar, and the causes that they turned out to have."""
+
+    described: int = 0
+    causes: tuple[str, ...] = ()
+    agree: bool = True
+    is_clear: bool = True
+    is_known: bool = False
+
+    def add(self, failures: Sequence[Failure]) -> None:
+        causes = tuple(map(coarse, failures))
+        self.agree = self.agree and self.causes in {(), causes}
+        # Numbers are no part of a look, but a line's or a module's may be all that tells two causes apart.
+        self.is_clear = self.is_clear and all(
+            (frame := anchor(failure)) is not None and frame.source and not is_import_error(failure)
+            for failure in failures
+        )
+        self.described += 1
+        self.causes = causes
+        self.is_known = self.described >= (_ENOUGH if self.agree and self.is_clear else _MANY)
+
+
+@dataclass(slots=True)
 class _Tally:
     """Adds up reports. Each identity is kept once, and of those that did not pass the worst result."""
 
@@ -110,17 +146,25 @@ class _Tally:
     passed: dict[str, None] | None = None
     seen: dict[tuple[str, ...], set[int]] = field(default_factory=dict)
     not_passed: dict[tuple[tuple[str, ...], int], Result] = field(default_factory=dict)
-    failures: list[Failure] = field(default_factory=list)
+    kept: KeptFailures = field(default_factory=KeptFailures)
+    named: defaultdict[str, dict[str, None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # tests by their known cause
     failing: dict[str, None] = field(default_factory=dict)
-    looks: set[str] = field(default_factory=set)
+    looks: dict[bytes, _Look] = field(default_factory=dict)
+    ids: PlainIds = field(init=False)
     notes: list[str] = field(default_factory=list)
     complete: bool = True
     cases: int = 0
     reruns: int = 0
+    todo: int = 0
     nameless: int = 0
     suite_errors: int = 0
     declared_failures: int = 0
     differences: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ids = PlainIds(self.root)
 
     def add_report(self, stream: BinaryIO, name: str, limits: ReportLimits) -> None:
         repairs = Repairs()
@@ -142,6 +186,8 @@ class _Tally:
         for event in events:
             if isinstance(event, BareCases):
                 tally._add_bare_cases(event, name)
+            elif isinstance(event, FailedCases):
+                tally._add_failed_cases(event, name)
             elif isinstance(event, ReportedCase):
                 tally._add_case(event, name)
             else:
@@ -150,17 +196,43 @@ class _Tally:
 
     def _add_bare_cases(self, bare: BareCases, source: str) -> None:
         """Cases that hold nothing have passed, unless an attribute says otherwise. By far the most are like this."""
-        if self.passed is None and (identities := identities_of(bare)) is not None:
+        if (identities := identities_of(bare)) is not None:
             self.cases += len(bare.attributes)
             self.seen.setdefault(bare.suites, set()).update(identities)
+            if self.passed is not None:
+                ids, suites = self.ids.of, bare.suites
+                self.passed.update({ids(attributes, suites): None for attributes in bare.attributes})
             return
         for attributes in bare.attributes:
             self._add_case(bare.as_case(attributes), source)
+
+    def _add_failed_cases(self, failed: FailedCases, source: str) -> None:
+        """Of a case that looks like many before it, only the id is taken."""
+        suites, looks, ids = failed.suites, self.looks, self.ids.of
+        seen, not_passed = self.seen.setdefault(suites, set()), self.not_passed
+        for case in failed.cases:
+            attributes, tag, result, text = case
+            look = looks.get(appearance(tag, result, text))
+            if look is None or not look.is_known or not attributes.get("name") or not attributes.get("classname"):
+                self._add_case(failed.as_case(case), source)
+                continue
+            self.cases += 1
+            identity = identity_of(attributes)
+            seen.add(identity)
+            not_passed[suites, identity] = max(WRONG[tag], not_passed.get((suites, identity), Result.FAILED))
+            self._add_name(ids(attributes, suites), look)
+
+    def _add_name(self, test: str, look: _Look) -> None:
+        self.failing[test] = None
+        if look.agree:
+            for cause in look.causes:
+                self.named[cause][test] = None
 
     def _add_case(self, case: ReportedCase, source: str) -> None:
         self.cases += 1
         result, reruns = result_of(case)
         self.reruns += reruns
+        self.todo += result is Result.SKIPPED and is_todo(case)
         attributes = case.element.attrib
         identity = identity_of(attributes)
         if not attributes.get("name"):
@@ -174,17 +246,24 @@ class _Tally:
             self.passed[id_of(case, self.root)] = None
         if not result.is_wrong:
             return
-        if self._is_worth_telling(case):
-            self._keep(failures_of(case, self.root))
-        else:
-            self.failing[id_of(case, self.root)] = None
+        self._tell(case)
 
-    def _is_worth_telling(self, case: ReportedCase) -> bool:
-        looks = look_of(case)
-        is_new = looks not in self.looks
-        if len(self.looks) < _DETAILED:
-            self.looks.add(looks)
-        return len(self.failures) < _IN_FULL or (is_new and len(self.failures) < _DETAILED)
+    def _tell(self, case: ReportedCase) -> None:
+        """Describing takes long, so of a flood of one cause nearly all are known by their ids only."""
+        look = self._look(appearance_of(case))
+        if look is not None and not look.is_known:
+            failures = failures_of(case, self.root)
+            look.add(failures)
+            self._keep(failures)
+            return
+        self._add_name(id_of(case, self.root), look or _Look())
+
+    def _look(self, appearance: bytes) -> _Look | None:
+        """None where so many looks are known that another one would not be told anyway."""
+        look = self.looks.get(appearance)
+        if look is None and len(self.looks) < _LOOKS:
+            look = self.looks[appearance] = _Look()
+        return look
 
     def _count(self, suites: tuple[str, ...], identity: int, result: Result) -> None:
         self.seen.setdefault(suites, set()).add(identity)
@@ -208,15 +287,23 @@ class _Tally:
 
     def _keep(self, failures: Sequence[Failure]) -> None:
         self.failing.update(dict.fromkeys(failure.test for failure in failures))
-        self.failures.extend(failures[: max(_DETAILED - len(self.failures), 0)])
+        for failure in failures:
+            self.kept.take(failure)
 
     def _merge(self, other: _Tally) -> None:
         for suites, identities in other.seen.items():
             known = self.seen.setdefault(suites, identities)
             known |= identities
-        for (suites, identity), result in other.not_passed.items():
-            self._count(suites, identity, result)
-        self._keep(other.failures)
+        if self.not_passed:
+            for (suites, identity), result in other.not_passed.items():
+                self._count(suites, identity, result)
+        else:
+            self.not_passed = other.not_passed
+        for failure in other.kept.listed():
+            self._keep([failure.model_copy(update={"also": ()})])
+            self.named[coarse(failure)].update(dict.fromkeys(failure.also))
+        for cause, tests in other.named.items():
+            self.named[cause].update(tests)
         self.failing.update(other.failing)
         if self.passed is not None and other.passed is not None:
             self.passed.update(other.passed)
@@ -224,9 +311,19 @@ class _Tally:
         self.complete = self.complete and other.complete
         self.cases += other.cases
         self.reruns += other.reruns
+        self.todo += other.todo
         self.nameless += other.nameless
         self.suite_errors += other.suite_errors
         self.declared_failures = max(self.declared_failures, other.declared_failures)
+
+    def _listed(self) -> tuple[Failure, ...]:
+        """With the tests that were only named, at the first failure of their cause; who shows them sorts them."""
+        named = dict(self.named)
+        listed: list[Failure] = []
+        for failure in self.kept.listed():
+            also = (*failure.also, *named.pop(coarse(failure), ()))
+            listed.append(failure.model_copy(update={"also": also}) if also else failure)
+        return tuple(listed)
 
     def report(self) -> JUnitReport:
         number = Counter(self.not_passed.values())
@@ -241,12 +338,14 @@ class _Tally:
         )
         times = self.cases - self.nameless - tests
         repeated = f"{_number(times, 'case')} of tests that are listed more than once: each counts once"
+        of_them = "it" if self.todo == 1 else "them"
+        todo = f"{_number(self.todo, 'test')} marked as todo: counted as skipped, whatever came of {of_them}"
         unlisted = 0 if counts.failed or counts.errors or self.reruns else self.declared_failures
         return JUnitReport(
             counts=counts,
-            failures=tuple(self.failures),
+            failures=self._listed(),
             failing=tuple(self.failing),
-            notes=(*self.notes, *([repeated] if times else [])),
+            notes=(*self.notes, *([repeated] if times else []), *([todo] if self.todo else [])),
             complete=self.complete,
             cases=self.cases,
             suite_errors=self.suite_errors,

@@ -16,12 +16,12 @@ from pytest_iterctl.control.evidence import Failure, Frame, Phase
 from pytest_iterctl.feedback.case_names import BETWEEN, LONGEST_ID, file_of, id_of
 from pytest_iterctl.feedback.expectations import expectation_in
 from pytest_iterctl.feedback.failure_text import bounded, cause_in, cleaned, exception_in, message_in
-from pytest_iterctl.feedback.stack_text import below, frames_in
+from pytest_iterctl.feedback.stack_text import below, frames_in, own_lines
 from pytest_iterctl.feedback.xml_cases import INTERIM, ReportedCase, ReportedSuite
 from pytest_iterctl.redaction import redact
 from pytest_iterctl.text import one_line
 
-__all__ = ["Result", "failures_of", "look_of", "result_of", "suite_failures"]
+__all__ = ["WRONG", "Result", "appearance", "appearance_of", "failures_of", "is_todo", "result_of", "suite_failures"]
 
 _DETAIL_BYTES = 8192
 _OUTPUT_BYTES = 2000
@@ -36,8 +36,13 @@ _NO_FAILURE = frozenset({"", "0", "false", "no", "none"})
 _TELLS_NOTHING = frozenset(
     {"failure", "failures", "error", "errors", "fail", "failed", "collection failure", "testcodefailure"}
 )
-_AFAR = 200
-_DIGITS = re.compile(r"\d+")
+_AFAR, _NEARLY = 160, 200
+_DIGITS = b"0123456789"
+_OF_SUBTESTS = re.compile(r"contains \d+ failed subtests?")
+_NODE_CAUSE = re.compile(
+    r"\A\[?Error \[ERR_TEST_FAILURE\]: .*?\n  cause: (?P<kind>[\w$.]+(?: \[\w+\])?): (?P<told>[^\n]*)", re.DOTALL
+)
+_DOCTEST = re.compile(r"^Expected:\n(?: {4}.*\n)+Got:\n(?: {4}.*(?:\n|\Z))+", re.MULTILINE)
 _PHASED = re.compile(r'^failed on (setup|teardown) with "(.*?)"?\s*$', re.DOTALL)
 
 
@@ -52,6 +57,10 @@ class Result(IntEnum):
     @property
     def is_wrong(self) -> bool:
         return self >= Result.FAILED
+
+
+WRONG = {"failure": Result.FAILED, "error": Result.ERROR}
+_RESULT_BY_TAG = {**WRONG, "skipped": Result.SKIPPED}
 
 
 class _ParsedResult(Protocol):
@@ -82,7 +91,9 @@ def result_of(case: ReportedCase) -> tuple[Result, int]:
     """The case's own result and how many attempts of it were followed by another one."""
     element = case.element
     reruns = sum(child.tag in INTERIM for child in element)
-    final = [_result_by_tag(child.tag) for child in element if child.tag in {"failure", "error", "skipped"}]
+    if is_todo(case):
+        return Result.SKIPPED, reruns
+    final = [_RESULT_BY_TAG[child.tag] for child in element if child.tag in _RESULT_BY_TAG]
     worst = max(final, default=Result.PASSED)
     if worst.is_wrong:
         return worst, reruns
@@ -97,14 +108,25 @@ def result_of(case: ReportedCase) -> tuple[Result, int]:
     return (Result.SKIPPED if words & _SKIPPED_WORDS else Result.PASSED), reruns
 
 
-def look_of(case: ReportedCase) -> str:
-    """What the failure looks like from afar: two that look alike most likely have the same cause."""
-    parts = [
-        f"{child.tag} {child.get('type')} {(child.get('message') or child.text or '')[:_AFAR]}"
-        for child in case.element
-        if child.tag in {"failure", "error"}
-    ]
-    return _DIGITS.sub("0", "\n".join(parts[:3]))
+def is_todo(case: ReportedCase) -> bool:
+    """Whether nobody expects the test to pass yet: node reports its failure, and does not count it."""
+    return any(child.tag == "skipped" and child.get("type") == "todo" for child in case.element)
+
+
+def appearance_of(case: ReportedCase) -> bytes:
+    """What the failure looks like from afar, without its numbers: what looks alike most likely has the same cause."""
+    wrong = [child for child in case.element if child.tag in WRONG]
+    return b"\n".join(appearance(child.tag, child.attrib, child.text or "") for child in wrong[:3])
+
+
+def appearance(tag: str, attributes: dict[str, str], text: str) -> bytes:
+    """The same of a single result."""
+    # Cut once more without the numbers, because longer ones push other text over the edge.
+    message = attributes.get("message", "")[:_NEARLY].encode("utf-8", "replace").translate(None, _DIGITS)[:_AFAR]
+    head = text[:_NEARLY].encode("utf-8", "replace").translate(None, _DIGITS)[:_AFAR]
+    tail = text[-_NEARLY:].encode("utf-8", "replace").translate(None, _DIGITS)[-_AFAR:]
+    kind = f"{tag} {attributes.get('type')}".encode("utf-8", "replace")
+    return b"\n".join((kind, message, head, tail))
 
 
 def failures_of(case: ReportedCase, root: str = "") -> tuple[Failure, ...]:
@@ -113,10 +135,13 @@ def failures_of(case: ReportedCase, root: str = "") -> tuple[Failure, ...]:
     parsed = _parsed(case.element)
     output = _tail("\n".join(cleaned(text) for text in (parsed.system_out, parsed.system_err) if text))
     wrong = [entry for entry in parsed.result if entry._tag != "skipped"]  # noqa: SLF001 - the only name it has for this
-    elements = [child for child in case.element if child.tag in {"failure", "error"}]
+    elements = [child for child in case.element if child.tag in WRONG]
     failures = [
         _failure(case, test, output, entry, element, root) for entry, element in zip(wrong, elements, strict=True)
     ]
+    if len(failures) > 1:
+        # pytest's own summary of the subtests behind them.
+        failures = [each for each in failures if not _OF_SUBTESTS.fullmatch(each.message)] or failures
     return tuple(failures) or (_without_result(case, test, output, root),)
 
 
@@ -130,10 +155,6 @@ def suite_failures(suite: ReportedSuite, root: str = "") -> tuple[Failure, ...]:
         _failure(place, name, "", entry, element, root, phase="session")
         for entry, element in zip(_parsed(holder).result if suite.errors else (), suite.errors, strict=True)
     )
-
-
-def _result_by_tag(tag: str) -> Result:
-    return {"failure": Result.FAILED, "error": Result.ERROR}.get(tag, Result.SKIPPED)
 
 
 def _failure(
@@ -154,6 +175,8 @@ def _failure(
     # Runners that know nothing but an exit code (ctest) leave it to the output to tell.
     speaking = text or message or output
     message = message or _last_line(output) or told
+    if doctest := _DOCTEST.search(message):
+        message = doctest[0].rstrip()
     expectation = expectation_in(f"{message}\n{speaking}")
     frames = frames_in(speaking, root)
     return Failure(
@@ -164,11 +187,29 @@ def _failure(
         message=bounded(message, _MESSAGE_BYTES),
         expected=expectation[0] if expectation else None,
         received=expectation[1] if expectation else None,
-        detail=bounded(text or told, _DETAIL_BYTES),
+        detail=bounded(_shortened(text, message, root) if frames else text or told, _DETAIL_BYTES),
         output=output,
         frames=frames,
         cause=cause_in(speaking),
     )
+
+
+def _shortened(text: str, message: str, root: str) -> str:
+    """What the text tells beside the message: nothing of foreign frames, nor of what node wraps around the cause."""
+    text = own_lines(text, root)
+    found = _NODE_CAUSE.search(text)
+    if found is None:
+        return text
+    lines = [line.removeprefix("  ") for line in text[found.end() :].removesuffix("\n}").split("\n")]
+    left, number = _squeezed(message), 1
+    first = _squeezed(found["told"])
+    if left.startswith(first):
+        left = left.removeprefix(first)
+        while number < len(lines) and left and left.startswith(part := _squeezed(lines[number])):
+            left, number = left.removeprefix(part), number + 1
+        if not left:
+            return "\n".join([found["kind"], *lines[number:]])
+    return f"{found['kind']}: {found['told']}" + "\n".join(lines)
 
 
 def _without_blank_end(text: str) -> str:

@@ -1,21 +1,21 @@
-"""A page within its budget of bytes: every section has a title before any has details, and what is cut is said."""
+"""A page within its budget of bytes: titles and details share it, the first sections come first, cuts are told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
-from pytest_iterctl.text import cut_middle, one_line
+from pytest_iterctl.feedback.shortening import without_half_lines
+from pytest_iterctl.text import one_line
 
 __all__ = ["Section", "laid_out", "whole_page"]
 
 #: Text that is not ours, shown so that nothing in it can pass for ours: a fence, or lines behind a bar.
 Block = Callable[[str], str]
 
-_LEAST_DETAIL = 200
+_LEAST_DETAIL = 300
 _LEAST_HEAD = 40
-_TRIES = 8
+_TRIES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ def whole_page(head: str, sections: Sequence[Section], block: Block) -> str:
 
 
 def laid_out(head: str, sections: Sequence[Section], *, limit: int, cap: int, block: Block, where: str = "") -> str:
-    """At most `limit` bytes of UTF-8, of which the details of one section take at most `cap`."""
-    if all(len(section.detail) <= cap for section in sections) and sum(len(each.detail) for each in sections) <= limit:
+    """At most `limit` bytes of UTF-8; while others need the room, the details of one section take at most `cap`."""
+    if sum(len(each.detail) for each in sections) <= limit:
         whole = whole_page(head, sections, block)
         if len(whole.encode()) <= limit:
             return whole
@@ -48,7 +48,9 @@ def laid_out(head: str, sections: Sequence[Section], *, limit: int, cap: int, bl
         return _clipped(head, f"\n[… {_items(len(sections))} left out …]\n", limit)
     room -= page.take_titles(room)
     room -= page.take_facts(room)
-    page.take_details(room, cap)
+    room -= page.take_details(room, cap)
+    room -= page.take_more_titles(room)
+    page.grow_details(room)
     return page.text(limit)
 
 
@@ -62,14 +64,18 @@ class _Page:
         self.where = one_line(where)
         self.shown: list[int] = []
         self.facts: set[int] = set()
+        self.detailed: list[int] = []
         self.details: dict[int, str] = {}
 
     def take_titles(self, room: int) -> int:
-        """From the first on; when not all fit, the last one too, because a review stands at the end."""
+        """From the first on, in half of the room: a page of nothing but titles helps nobody.
+
+        When not all fit, the last one too, because a review stands at the end.
+        """
         sizes = [_size("\n" + section.title) for section in self.sections]
         taken = 0
         for number, size in enumerate(sizes):
-            if taken + size > room:
+            if taken + size > (room // 2 if self.shown else room):
                 break
             taken += size
             self.shown.append(number)
@@ -80,38 +86,80 @@ class _Page:
         return taken
 
     def take_facts(self, room: int) -> int:
-        taken = 0
+        """From the first on, each with room for the least of its details; where that ends, facts alone."""
+        taken = reserved = 0
         for number in self.shown:
-            facts = self.sections[number].facts
-            if facts and taken + _size(facts) <= room:
-                taken += _size(facts)
-                self.facts.add(number)
+            section = self.sections[number]
+            facts = _size(section.facts) if section.facts else 0
+            least = self._least(section.detail)
+            if taken + reserved + facts + least <= room:
+                reserved += least
+                self.detailed += [number] if least else []
+            elif taken + reserved + facts > room:
+                continue
+            taken += facts
+            self.facts.add(number)
         return taken
 
-    def take_details(self, room: int, cap: int) -> None:
+    def _least(self, detail: str) -> int:
+        if not detail:
+            return 0
+        return min(_size(self.block(detail)), _LEAST_DETAIL) if len(detail) < _LEAST_DETAIL else _LEAST_DETAIL
+
+    def take_details(self, room: int, cap: int) -> int:
         """The same share for everyone; what a short one leaves goes to the others."""
-        wanted = {}
-        for number in self.shown:
-            if self.sections[number].detail:
-                wanted[number] = self._fitted(number, min(cap, room))
-        least = accumulate(min(_size(block), _LEAST_DETAIL) for block in wanted.values())
-        having = list(wanted)[: sum(needed <= room for needed in least)]
-        for place, number in enumerate(sorted(having, key=lambda each: _size(wanted[each]))):
-            share = room // (len(having) - place)
-            fits = _size(wanted[number]) <= share
-            self.details[number] = wanted[number] if fits else self._fitted(number, share)
-            room -= _size(self.details[number]) if self.details[number] else 0
+        taken = 0
+        wanted = {number: self._fitted(number, min(cap, room)) for number in self.detailed}
+        for place, number in enumerate(sorted(wanted, key=lambda each: _size(wanted[each]))):
+            share = (room - taken) // (len(wanted) - place)
+            block = wanted[number] if _size(wanted[number]) <= share else self._fitted(number, share)
+            if block:
+                self.details[number] = block
+                taken += _size(block)
+        return taken
+
+    def take_more_titles(self, room: int) -> int:
+        """What the details left: the facts of those that are shown, then the next titles, with facts if they fit."""
+        taken = 0
+        for number in sorted(set(self.shown) - self.facts):
+            if taken + _size(self.sections[number].facts) <= room:
+                taken += _size(self.sections[number].facts)
+                self.facts.add(number)
+        for number in sorted(set(range(len(self.sections))).difference(self.shown)):
+            section = self.sections[number]
+            title, facts = _size("\n" + section.title), _size(section.facts) if section.facts else 0
+            if taken + title > room:
+                break
+            self.shown.append(number)
+            taken += title
+            if taken + facts <= room:
+                self.facts.add(number)
+                taken += facts
+        self.shown.sort()
+        return taken
+
+    def grow_details(self, room: int) -> None:
+        """What nobody needed goes to the details that were shortened, the first ones first."""
+        for number in sorted(self.details):
+            before = _size(self.details[number])
+            longer = self._fitted(number, before + room) if self._is_short(number) else ""
+            if _size(longer) > before:
+                self.details[number] = longer
+                room -= _size(longer) - before
+
+    def _is_short(self, number: int) -> bool:
+        return self.details[number] != self.block(self.sections[number].detail)
 
     def _fitted(self, number: int, room: int) -> str:
-        """A section's details as a block that takes at most `room` bytes; '' when there is no such block."""
+        """A section's details as a block of whole lines that takes at most `room` bytes; '' when there is none."""
         detail = self.sections[number].detail
         size = room
         for _ in range(_TRIES):
-            block = self.block(cut_middle(detail, size))
-            excess = _size(block) - room
-            if excess <= 0:
+            block = self.block(without_half_lines(detail, size))
+            if _size(block) <= room:
                 return block
-            size -= excess
+            # What the block adds grows with the number of lines.
+            size = min(size * room // _size(block), size - 1)
             if size <= 0:
                 break
         return ""
@@ -122,16 +170,14 @@ class _Page:
         hidden = every - (0 if most else len(self.shown))
         factless = sum(bool(self.sections[number].facts) and number not in self.facts for number in self.shown)
         bare = sum(bool(self.sections[number].detail) and not self.details.get(number) for number in self.shown)
-        shortened = sum(
-            bool(block) and block != self.block(self.sections[number].detail) for number, block in self.details.items()
-        )
         counts = (
             (hidden, "left out"),
             (every if most else factless, "without their places"),
             (every if most else bare, "without their details"),
-            (every if most else shortened, "with shortened details"),
         )
-        told = ", ".join(f"{_items(count)} {what}" for count, what in counts if count)
+        parts = [f"{_items(count)} {what}" for count, what in counts if count]
+        parts += ["details shortened"] if most or any(map(self._is_short, self.details)) else []
+        told = ", ".join(parts)
         whole = f"; whole in {self.where}" if self.where else ""
         return f"\n[… cut to {limit} bytes: {told}{whole} …]" if told else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
+from pytest_iterctl.feedback.expectations import expectation_in
 from pytest_iterctl.text import cut_middle, one_line, strip_escapes
 
 __all__ = ["suite_from_text"]
@@ -12,10 +13,9 @@ __all__ = ["suite_from_text"]
 _TELLING = re.compile(
     r"^\s*(?:E\s{2,}|FAIL(?:ED)?\b|ERROR\b|not ok\b|✕|✗|×|--- FAIL:|thread '.*' panicked|[\w.]*(?:Error|Exception)\b:?)"
 )
-_EXPECTED = re.compile(r"^\s*(?:E\s+)?expected(?:\s+value)?\s*[:=]\s*(\S.*)$", re.IGNORECASE)
-_RECEIVED = re.compile(r"^\s*(?:E\s+)?(?:received|actual|got|but was|found)\s*[:=]\s*(\S.*)$", re.IGNORECASE)
 _MOST_LINES = 20_000
 _MOST_FAILURES = 50
+_WINDOW, _OVERLAP, _LINE = 50, 6, 280
 
 
 def suite_from_text(output: str, *, passed: bool) -> SuiteEvidence:
@@ -24,8 +24,8 @@ def suite_from_text(output: str, *, passed: bool) -> SuiteEvidence:
         return SuiteEvidence(outcome=Outcome.PASSED)
     lines = strip_escapes(output).splitlines()[-_MOST_LINES:]
     telling = [one_line(line, 200) for line in lines if _TELLING.match(line)]
-    expected, received = _sides(lines)
-    if expected is not None and received is not None:
+    if (sides := _sides(lines)) is not None:
+        expected, received = sides
         heading = _heading(lines, telling)
         message = f"expected {expected}, received {received}"
         failures = [Failure(test=heading, message=message, expected=expected, received=received)]
@@ -47,13 +47,11 @@ def _heading(lines: list[str], telling: list[str]) -> str:
     return named[0] if named else next((one_line(line, 200) for line in lines if line.strip()), "")
 
 
-def _sides(lines: list[str]) -> tuple[str | None, str | None]:
-    """The first `Expected: … / Received: …` pair, however the runner spells it."""
-    expected = received = None
-    for line in lines:
-        if expected is None and (match := _EXPECTED.match(line)):
-            expected = one_line(match[1], 200)
-        elif expected is not None and (match := _RECEIVED.match(line)):
-            received = one_line(match[1], 200)
-            break
-    return expected, received
+def _sides(lines: list[str]) -> tuple[str, str] | None:
+    """The first pair of what was expected and what was received, however the runner spells it."""
+    for start in range(0, len(lines), _WINDOW):
+        # With a few lines more, so that no pair is cut in two.
+        pair = expectation_in("\n".join(line[:_LINE] for line in lines[start : start + _WINDOW + _OVERLAP]))
+        if pair is not None:
+            return one_line(pair[0], 200), one_line(pair[1], 200)
+    return None

@@ -26,6 +26,12 @@ _LINE_NUMBER = re.compile(r":\d+$")
 _IMPORT_ERRORS = {"ImportError", "ModuleNotFoundError"}
 _ASSERTIONS = {"", "AssertionError", "Failed"}
 _FIXTURE = "FixtureLookupError"
+#: Two of these that read the same are the same, whatever words their messages are made of.
+_SPEAKS_FOR_ITSELF = re.compile(r"\s*(?:raise\s+[\w.]+\(|assert\b)")
+_HELPER_FILE = re.compile(
+    r"(?:^|_)(?:helpers?|asserts?|assertions?|checks?|checking|matchers?|support|testing|testutils?)[_.]"
+)
+_HELPER_FUNCTION = re.compile(r"_*(?:assert|expect|should)", re.IGNORECASE)
 
 _PART = r"[^\s'\"<>:,;()\[\]{}|\\/]"
 _TEMPORARY_NAME = r"(?:tmp[a-z0-9_]{6,10}\b|pytest-\d+\b|pytest-of-[\w.-]+)"
@@ -81,20 +87,41 @@ def exact(failure: Failure) -> str:
 
 
 def coarse(failure: Failure) -> str:
-    """The same cause, most likely: type, message without its values, and the deepest frame of the product."""
+    """The same cause, most likely: type, the deepest frame of the product, and the message without its values.
+
+    The message does not count where the statement raises it, and of an assertion in a helper the test counts too.
+    """
     if is_import_error(failure) or failure.kind == _FIXTURE:
         # What is missing is missing for everyone, whoever asks for it.
         return _digest("missing", failure.kind, normalised(telling_line(failure))[:_COARSE])
     frame = anchor(failure)
     if frame is None:
         return _digest("unplaced", failure.kind, *_unplaced(failure))
-    message = _masked(telling_line(failure), failure.kind)
-    if failure.kind in _ASSERTIONS and message.startswith("assert "):
+    message = "" if _SPEAKS_FOR_ITSELF.match(frame.source) else _masked(telling_line(failure), failure.kind)
+    if failure.kind in _ASSERTIONS and message.removeprefix("AssertionError: ").startswith("assert "):
         message = "assert"  # the statement itself says which one, without the values
     # Without the statement, and in a function without a name, only the line tells two failures of a file apart.
     nameless = not frame.source and ("anonymous" in frame.function or not frame.function.strip("<>"))
     statement = f"line {frame.line}" if nameless else _flat(frame.source)
-    return _digest("placed", failure.kind, message, _path(frame.path), frame.function, statement)
+    asked = _asked_by(failure, frame) if failure.kind in _ASSERTIONS else ()
+    return _digest("placed", failure.kind, message, _path(frame.path), frame.function, statement, *asked)
+
+
+def _asked_by(failure: Failure, frame: Frame) -> tuple[str, ...]:
+    """The test and its statement, of an assertion that a helper makes for many: what the helper says is not the cause.
+
+    Set-up and tear-down are shared themselves.
+    """
+    outermost = failure.frames[0]
+    if outermost is frame or failure.phase != "call" or not _is_helper(frame):
+        return ()
+    return base_name(failure.test), _flat(outermost.source)
+
+
+def _is_helper(frame: Frame) -> bool:
+    # The product asserts too, and what it finds wrong is one thing for all that call it.
+    plain = frame.path.replace("\\", "/").rpartition("/")[2]
+    return is_test_file(frame.path) or bool(_HELPER_FILE.search(plain) or _HELPER_FUNCTION.match(frame.function))
 
 
 def anchor(failure: Failure) -> Frame | None:

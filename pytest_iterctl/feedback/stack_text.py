@@ -14,7 +14,7 @@ from pytest_iterctl.control.evidence import Frame
 from pytest_iterctl.feedback.failure_text import lines_of
 from pytest_iterctl.text import one_line
 
-__all__ = ["below", "frames_in"]
+__all__ = ["below", "frames_in", "own_lines"]
 
 _MOST = 12
 _NAME = 200
@@ -76,6 +76,13 @@ _AFTER = re.compile(
 )
 #: A function on the line before its place: Rust, Go.
 _ABOVE = re.compile(r"^(?:\s*\d+: +(?:0x[0-9a-f]+ - )?(?P<rust>\S.{0,200})|(?P<go>[\w./*()-]{1,200})\([^()]*\))$")
+_FRAME_LINE = re.compile(
+    r"^\s*(?:at (?:.{1,300} \()?(?:file://)?(?P<script>[^\s()]{1,400}?):\d+:\d+\)?(?: \{)?$"
+    r'|File "(?P<python>[^"\n]{1,400})", line \d+'
+    r"|(?P<pytest>\S[^:\n]{0,400}):\d+: in \S)"
+)
+_GROUP_BORDER = re.compile(r"^\s*[+|] ?")
+_GROUP_MEMBER = re.compile(r"^\s*\+-\+-+ 1 -+$")
 _DEFINED = re.compile(r"^\s*(?:async )?def (\w+)")
 _MARKED = re.compile(r"^>\s{1,}(\S.*)$")
 _CODE_FRAME = re.compile(r"^\s*> ?(\d+) ?\|\s?(.*)$")
@@ -95,6 +102,8 @@ def frames_in(text: str, root: str = "") -> tuple[Frame, ...]:
         # Before anything else: wherever the project lies, what is below its root is its own.
         text = re.sub(rf"(?<![\w.-]){re.escape(root.rstrip('/'))}/", "", text)
     lines = lines_of(text)
+    if "Exception Group Traceback" in text:
+        lines = _of_the_group(lines)
     last = _last_of_a_chain(lines) if any(word in text for word in _CHAINED) else lines
     # Python shows the deepest frame last, everybody else shows it first.
     found = _python_frames(last) or _other_frames(last)[::-1]
@@ -112,6 +121,23 @@ def below(root: str, path: str) -> str:
     return path.removeprefix(f"{root.rstrip('/')}/") if root else path
 
 
+def own_lines(text: str, root: str = "") -> str:
+    """A trace without the frames of libraries, runtimes and test runners, and without their statements."""
+    kept: list[str] = []
+    statements = False
+    for line in text.split("\n"):
+        frame = _FRAME_LINE.match(line)
+        path = (frame["script"] or frame["python"] or frame["pytest"]) if frame else ""
+        if _FOREIGN.match(line) or (path and not _is_ours(below(root, path))):
+            statements = bool(frame and not frame["script"])
+            if kept and line.endswith(" {"):
+                kept[-1] += " {"
+        elif not statements or not line.startswith("    "):
+            statements = False
+            kept.append(line)
+    return "\n".join(kept)
+
+
 def _frame(found: _Found) -> Frame:
     return Frame(
         path=one_line(found.path.removeprefix("./"), 500),
@@ -126,6 +152,12 @@ def _last_of_a_chain(lines: tuple[str, ...]) -> tuple[str, ...]:
         if lines[at].lstrip().startswith(_CHAINED):
             return lines[at:]
     return lines
+
+
+def _of_the_group(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Where the group itself was raised, without the border, and not where its members were."""
+    end = next((at for at, line in enumerate(lines) if _GROUP_MEMBER.match(line)), len(lines))
+    return tuple(_GROUP_BORDER.sub("", line) for line in lines[:end])
 
 
 def _python_frames(lines: tuple[str, ...]) -> list[_Found]:

@@ -8,14 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
-from pytest_iterctl.feedback.witness_log import MOST_FAILURES, WitnessLog
+from pytest_iterctl.feedback.kept import KeptFailures
+from pytest_iterctl.feedback.stack_text import frames_in
+from pytest_iterctl.feedback.witness_log import WitnessLog
 from pytest_iterctl.text import cut_middle, one_line, strip_escapes
 
 __all__ = ["JUnitCheck", "judge_pytest"]
 
 _MOST_IN_FLIGHT = 10
 _DETAIL = 4096
-_SUMMARY = re.compile(r"^=+ .* =+$|^\d+ \w+.* in [\d.]+s\b|^=+$|^-+$|^\.+\s*(?:\[ *\d+%\])?$|^--- stderr ---$")
+#: Lines that pytest prints at every run: its head, its progress, its summary.
+_SUMMARY = re.compile(
+    r"^=+ .* =+$|^\d+ \w+.* in [\d.]+s\b|^=+$|^-+$|^--- stderr ---$|^(?:\S+ )?[.sxXFER]+\s*(?:\[ *\d+%\])?$"
+    r"|^(?:platform|rootdir:|configfile:|testpaths:|plugins:|cachedir:|collected \d|collecting) ?"
+)
+_HUNG = re.compile(r"^\S.*:\d+: KeyboardInterrupt$", re.MULTILINE)
 _TELLING = re.compile(r"\b(?:FAIL|ERROR|Error|error|failed|exceeded|timeout|Timeout|required|Required)\b|Interrupted:")
 _STRESS = re.compile(r"^\W+|\W+$")
 _USAGE, _NO_TESTS, _INTERRUPTED, _INTERNAL = 4, 5, 2, 3
@@ -74,14 +81,18 @@ def judge_pytest(
     """The evidence of a run: the first rule that applies names its outcome."""
     run = _Run(log, exit_code, ended_by, strip_escapes(output_tail), junit)
     ruling = next(found for rule in _RULES if (found := rule(run)) is not None)
-    failures = (*ruling.failures, *log.collect_errors, *log.failures)
+    uncollected = KeptFailures()
+    for error in log.collect_errors:
+        uncollected.take(error)
+    # What could not be collected hides the rest; the tests' own failures are bounded in the same way.
+    failures = (*ruling.failures, *uncollected.listed(), *log.failures)
     ids = (*ruling.failing, *(error.test for error in log.collect_errors), *log.failing)
     return SuiteEvidence(
         outcome=ruling.outcome,
         exit_code=exit_code,
         reason=one_line(ruling.reason, 300),
         counts=log.counts,
-        failures=failures[:MOST_FAILURES],
+        failures=failures,
         failing=tuple(dict.fromkeys(ids)),
         seconds=seconds,
     )
@@ -210,8 +221,7 @@ def _gate(run: _Run) -> _Ruling | None:
     if run.code == 0:
         return None
     reason = f"no test failed, but pytest ended with exit code {run.code}{_said(run)}"
-    failure = Failure(test="", phase="session", message=_telling_line(run.tail) or reason, detail=_tail(run))
-    return _Ruling(Outcome.FAILED, reason, (failure,))
+    return _session(Outcome.FAILED, reason, run)
 
 
 def _contradictions(run: _Run) -> _Ruling | None:
@@ -262,7 +272,7 @@ def _unfinished(outcome: Outcome, reason: str, run: _Run) -> _Ruling:
     if not tests:
         return _session(outcome, reason, run)
     failures = tuple(
-        Failure(test=test, phase="session", where=_place(test, run.tail), message=reason, detail=_tail(run))
+        Failure(test=test, phase="session", where=_place(test, run), message=reason, detail=_tail(run))
         for test in tests[:_MOST_IN_FLIGHT]
     )
     return _Ruling(outcome, reason, failures, tests)
@@ -276,10 +286,12 @@ def _tail(run: _Run) -> str:
     return cut_middle(run.tail.strip(), _DETAIL)
 
 
-def _place(test: str, text: str) -> str:
-    """Where the test was, if a dump of the stacks says so."""
+def _place(test: str, run: _Run) -> str:
+    """Where the test was, if what interrupted it or a dump of the stacks says so."""
+    if (hung := _HUNG.search(run.tail)) and (frames := frames_in(hung[0], run.log.root)):
+        return f"{frames[-1].path}:{frames[-1].line}"
     path = test.partition("::")[0]
-    found = re.search(rf'File "(?:[^"\n]*/)?{re.escape(path)}", line (\d+)', text)
+    found = re.search(rf'File "(?:[^"\n]*/)?{re.escape(path)}", line (\d+)', run.tail)
     return f"{path}:{found[1]}" if found else ""
 
 

@@ -12,7 +12,8 @@ from typing import BinaryIO
 from pytest_iterctl.control.evidence import Counts, Failure, Frame, Phase
 from pytest_iterctl.feedback.assertions import explain
 from pytest_iterctl.feedback.kept import MOST_FAILURES, KeptFailures
-from pytest_iterctl.text import cut_middle, strip_escapes
+from pytest_iterctl.feedback.shortening import beginning, without_half_words
+from pytest_iterctl.text import strip_escapes
 
 __all__ = ["MOST_FAILURES", "DeclaredTask", "WitnessLog", "read_witness"]
 
@@ -45,7 +46,8 @@ class WitnessLog:
     started: bool = False
     python: str = ""
     pytest: str = ""
-    root: str = ""
+    root: str = ""  # absolute: where the ids' paths begin
+    positional: tuple[str, ...] = ()  # the files, folders and ids that pytest was given
     distributed: bool = False  # over the workers of xdist: the markers that declare tasks are not seen then
     collecting: str = ""  # the module whose import was begun last, while the collection is not done
     collected: tuple[str, ...] = ()
@@ -161,7 +163,7 @@ class _Reading:
         self.fields["root"] = _text(line, "path")
 
     def on_session(self, line: Line) -> None:
-        self.fields["distributed"] = line.get("distributed") is True
+        self.fields.update(distributed=line.get("distributed") is True, positional=tuple(_texts(line, "positional")))
 
     def on_collecting(self, line: Line) -> None:
         self.fields["collecting"] = _text(line, "id")
@@ -275,6 +277,9 @@ class _Reading:
 
 def _failure(test: str, line: Line, phase: Phase) -> Failure:
     kind, message = _text(line, "kind"), strip_escapes(_text(line, "message"))
+    if kind == "AssertionError":
+        # pytest takes it away from some explanations and leaves it in front of others: those with a quote in them.
+        message = message.removeprefix("AssertionError: ")
     expected, received = explain(kind, message, strip_escapes(_text(line, "source")))
     context = _text(line, "context")
     outputs = line.get("output")
@@ -283,13 +288,13 @@ def _failure(test: str, line: Line, phase: Phase) -> Failure:
         phase=phase,
         where=_text(line, "where"),
         kind=kind,
-        message=cut_middle(f"{context} {message}" if context else message, _MESSAGE),
+        message=without_half_words(f"{context} {message}" if context else message, _MESSAGE),
         expected=expected,
         received=received,
-        detail=cut_middle(strip_escapes(_text(line, "detail")), _DETAIL),
+        detail=without_half_words(strip_escapes(_text(line, "detail")), _DETAIL),
         output=_output(outputs) if isinstance(outputs, dict) else "",
         frames=_frames(line.get("frames")),
-        cause=strip_escapes(_text(line, "cause"))[:_FRAME_TEXT],
+        cause=beginning(strip_escapes(_text(line, "cause")), _FRAME_TEXT),
     )
 
 
@@ -298,7 +303,7 @@ def _frames(told: object) -> tuple[Frame, ...]:
     for frame in told[-_FRAMES:] if isinstance(told, list) else ():
         match frame:
             case [str(path), int(line), str(function), str(source)]:
-                texts = (strip_escapes(_encodable(text))[:_FRAME_TEXT] for text in (path, function, source))
+                texts = (beginning(strip_escapes(_encodable(text)), _FRAME_TEXT) for text in (path, function, source))
                 found.append(_frame(*texts, line=_whole(line) or 0))
     return tuple(found)
 
@@ -309,7 +314,7 @@ def _frame(path: str, function: str, source: str, *, line: int) -> Frame:
 
 def _output(outputs: Line) -> str:
     parts = [f"--- {name} ---\n{text}" for name in ("stdout", "stderr", "log") if (text := _text(outputs, name))]
-    return cut_middle(strip_escapes("\n".join(parts)), _OUTPUT)
+    return without_half_words(strip_escapes("\n".join(parts)), _OUTPUT)
 
 
 def _text(line: Line, key: str) -> str:

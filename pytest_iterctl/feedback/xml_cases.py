@@ -14,6 +14,8 @@ __all__ = [
     "KEPT",
     "BareCases",
     "CaseBuilder",
+    "FailedCase",
+    "FailedCases",
     "KeptText",
     "ReportEvent",
     "ReportedCase",
@@ -54,6 +56,29 @@ class BareCases(NamedTuple):
         return ReportedCase(Element("testcase", attributes), self.suites, self.suite_file, finished=True)
 
 
+class FailedCase(NamedTuple):
+    """A finished case that holds nothing but one failure or error."""
+
+    attributes: dict[str, str]
+    tag: str
+    result: dict[str, str]
+    text: str
+
+
+class FailedCases(NamedTuple):
+    """Cases of one suite that hold one failure or error each, which is most of those that failed."""
+
+    cases: list[FailedCase]
+    suites: tuple[str, ...]
+    suite_file: str
+
+    def as_case(self, failed: FailedCase) -> ReportedCase:
+        element, result = Element("testcase", failed.attributes), Element(failed.tag, failed.result)
+        result.text = failed.text
+        element.append(result)
+        return ReportedCase(element, self.suites, self.suite_file, finished=True)
+
+
 class ReportedSuite(NamedTuple):
     """One `testsuite` or `testsuites` at its end: what it declares and holds, and what went wrong outside cases."""
 
@@ -66,7 +91,7 @@ class ReportedSuite(NamedTuple):
     errors: tuple[Element, ...]
 
 
-ReportEvent = ReportedCase | BareCases | ReportedSuite
+ReportEvent = ReportedCase | BareCases | FailedCases | ReportedSuite
 
 
 class KeptText:
@@ -175,6 +200,18 @@ class CaseBuilder:
             self._suites[-1].direct += len(cases)
         suites, file = self._around()
         self._ready.append(BareCases(cases, suites, file))
+
+    def failed(self, cases: list[FailedCase]) -> None:
+        """Cases with one failure or error inside, given whole."""
+        self.found = True
+        self._elements += 2 * len(cases)
+        self._cases += len(cases)
+        self._guard()
+        if self._suites:
+            self._suites[-1].direct += len(cases)
+            self._suites[-1].direct_wrong += len(cases)
+        suites, file = self._around()
+        self._ready.append(FailedCases(cases, suites, file))
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._guard()

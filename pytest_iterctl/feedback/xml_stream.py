@@ -9,13 +9,15 @@ from __future__ import annotations
 import pyexpat
 from collections.abc import Callable, Iterator
 
-from pytest_iterctl.feedback.xml_cases import CaseBuilder, ReportEvent
+from pytest_iterctl.feedback.xml_cases import CaseBuilder, FailedCase, KeptText, ReportEvent
 from pytest_iterctl.feedback.xml_source import ReportSource
 
 __all__ = ["NotWellFormedError", "read_strictly"]
 
 _MEGABYTE = 1024 * 1024
 _BUFFER = 64 * 1024
+_SIMPLE = frozenset({"failure", "error"})
+_SIMPLE_ATTRIBUTES = frozenset({"message", "type"})
 _ENDS_EARLY = frozenset(
     {
         pyexpat.errors.XML_ERROR_NO_ELEMENTS,
@@ -47,7 +49,7 @@ def read_strictly(source: ReportSource) -> Iterator[ReportEvent]:
 
     builder = CaseBuilder(source, lambda: parser.CurrentLineNumber, listen)
     _refuse_declarations(parser, source)
-    deliver = _connect(parser, builder)
+    deliver = _connect(parser, builder, source.limits.text)
     fed = 0
     for chunk in source.utf8():
         _feed(parser, chunk, builder)
@@ -78,42 +80,79 @@ def _feed(parser: pyexpat.XMLParserType, data: bytes, builder: CaseBuilder, *, f
         raise NotWellFormedError(error.lineno, reason, builder.root) from None
 
 
-def _connect(parser: pyexpat.XMLParserType, builder: CaseBuilder) -> Callable[[], None]:
-    """Nearly all cases of nearly all reports hold nothing. They take a short cut past the builder's stack.
+def _connect(  # noqa: C901, PLR0915 - called for every element: closures are quicker than attributes of an object
+    parser: pyexpat.XMLParserType, builder: CaseBuilder, longest: int
+) -> Callable[[], None]:
+    """Nearly all cases of nearly all reports hold nothing, or one failure: they take a short cut past the builder.
 
     What is returned hands over the cases that wait; the handlers do so too before anything else happens.
     """
-    waiting: list[dict[str, str]] = []
-    wait = waiting.append
-    bare: dict[str, str] | None = None
-    in_case = False
+    passed: list[dict[str, str]] = []
+    failed: list[FailedCase] = []
+    case: dict[str, str] | None = None
+    result: tuple[str, dict[str, str], KeptText] | None = None
+    is_open = in_case = False
 
     def deliver() -> None:
-        if waiting:
-            builder.bare(waiting.copy())
-            waiting.clear()
+        if passed:
+            builder.bare(passed.copy())
+            passed.clear()
+        if failed:
+            builder.failed(failed.copy())
+            failed.clear()
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal bare, in_case
-        if tag == "testcase" and bare is None and not in_case:
-            bare = attributes
+        nonlocal case, result, is_open, in_case
+        if case is None and tag == "testcase" and not in_case:
+            case = attributes
+            return
+        if (
+            case is not None
+            and result is None
+            and tag in _SIMPLE
+            and len(attributes) <= len(_SIMPLE_ATTRIBUTES)
+            and _SIMPLE_ATTRIBUTES.issuperset(attributes)
+            and len(attributes.get("message", "")) <= longest
+        ):
+            result, is_open = (tag, attributes, KeptText(longest)), True
+            parser.CharacterDataHandler = result[2].add
             return
         deliver()
-        if bare is not None:
-            builder.start("testcase", bare)
-            bare = None
+        resume()
         builder.start(tag, attributes)
         in_case = builder.in_case
 
+    def resume() -> None:
+        """The case is none for the short cut after all: the builder gets what it has missed."""
+        nonlocal case, result, is_open
+        if case is not None:
+            builder.start("testcase", case)
+        if result is not None:
+            builder.start(result[0], result[1])
+            builder.text(result[2].text)
+            if not is_open:
+                builder.end()
+        case, result, is_open = None, None, False
+
     def end(tag: str) -> None:
-        nonlocal bare, in_case
-        if bare is not None:
-            wait(bare)
-            bare = None
-            return
-        deliver()
-        builder.end(tag)
-        in_case = builder.in_case
+        nonlocal case, result, is_open, in_case
+        if is_open:
+            is_open = False
+            parser.CharacterDataHandler = None
+        elif case is None:
+            deliver()
+            builder.end(tag)
+            in_case = builder.in_case
+        elif result is None:
+            if failed:
+                deliver()
+            passed.append(case)
+            case = None
+        else:
+            if passed:
+                deliver()
+            failed.append(FailedCase(case, result[0], result[1], result[2].text))
+            case = result = None
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

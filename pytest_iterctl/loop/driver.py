@@ -212,15 +212,9 @@ class Driver:
         task = self.state.task(step.task)
         attempt = attempt_at(self.state, task, step.iteration)
         note = "The agent changed nothing." if attempt.changed is False and step.iteration > 0 else ""
-        earlier = [each.suite for each in task.attempts if each.iteration < step.iteration and each.suite is not None]
-        feedback = compact(
-            attempt.suite,
-            attempt.reviews,
-            task.settings.feedback_max_length,
-            note=note,
-            previous=earlier[-1] if earlier else None,
-            passed_before=self.stages.passed_before(task, step.iteration),
-        )
+        limit = task.settings.feedback_max_length
+        past = self.stages.past(task, step.iteration)
+        feedback = compact(attempt.suite, attempt.reviews, limit, note=note, **past)
         decision = decide(situation(self.state, task, step.iteration, feedback))
         self.history.record(Decided(task=step.task, iteration=step.iteration, decision=decision))
         self._side_effects(step)

@@ -5,6 +5,7 @@ who watch. Nothing happens that is not written down before the next thing begins
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -33,11 +34,14 @@ _BEAT = 2.0
 #: and hold the very same word; taking it out would make another task or outcome of it.
 _OURS = frozenset(
     {
-        *("action", "effect", "holds", "kind", "limit", "outcome", "pattern", "phase", "priority", "reason", "status"),
+        *("action", "effect", "holds", "kind", "limit", "outcome", "pattern", "phase", "priority", "status"),
         *("output_key", "run", "stage", "task", "task_id"),
         *("base", "before", "commit", "committed", "kept", "restored", "tree"),
     }
 )
+
+
+_REASON = re.compile(r"[a-z]+(?:-[a-z]+){0,3}")
 
 
 def now() -> str:
@@ -68,8 +72,14 @@ def _redacted(value: object, redactor: Redactor) -> object:
     if isinstance(value, str):
         return redactor(value)
     if isinstance(value, dict):
-        return {key: each if key in _OURS else _redacted(each, redactor) for key, each in value.items()}
+        return {key: each if _is_ours(key, each) else _redacted(each, redactor) for key, each in value.items()}
     return [_redacted(each, redactor) for each in value] if isinstance(value, list) else value
+
+
+def _is_ours(key: str, value: object) -> bool:
+    # The reason of a decision is a word of ours; that of a test run is a sentence, which may quote anything.
+    word = key == "reason" and isinstance(value, str) and _REASON.fullmatch(value) is not None
+    return word or key in _OURS
 
 
 class History:

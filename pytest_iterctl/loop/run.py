@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -24,7 +24,7 @@ from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.redaction import Redactor, redact
 from pytest_iterctl.store.lock import WorkTreeLock
-from pytest_iterctl.text import file_name
+from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.leftovers import end_leftovers
 from pytest_iterctl.work.snapshots import Snapshots
 
@@ -182,6 +182,10 @@ def _answered(task: TaskState, answer: Answer) -> Answered:
         chosen = options[answer.option - 1]
         effect = chosen.effect
         guidance = "\n".join(filter(None, [chosen.guidance, answer.guidance]))
+    if effect == "continue" and task.decision is not None and task.decision.reason == "agent-asked":
+        # The next session may be a new one, which knows nothing of any question.
+        asked = one_line(task.decision.explanation, 600)
+        guidance = f"You asked: {asked}\n  A person answered: {guidance or 'go on'}"
     if effect == "approve" and not _may_be_approved(task):
         raise UsageError("only a change whose tests pass can be approved", hint="use --continue or --abort")
     if effect not in {"continue", "approve", "abort"}:
@@ -272,16 +276,24 @@ def _clean(plan: FrozenPlan, redactor: Redactor) -> FrozenPlan:
             if agent is not None:
                 variables = (f"{name}={value}" for name, value in agent.spec.env.items())
                 spec = agent.spec
-                written = (*(spec.command or ()), *(spec.resume or ()), *spec.arguments, *spec.budget.max_cost)
-                _refuse_secrets(f"agent {agent.name}", (*written, *spec.budget.max_turns, *variables))
-        _refuse_secrets("the arguments of the tests", task.tests)
+                lines = (" ".join(words or ()) for words in (spec.command, spec.resume, spec.arguments))
+                _refuse_secrets(f"agent {agent.name}", (*lines, *_strings(spec.model_dump(mode="json")), *variables))
+        _refuse_secrets("the arguments of the tests", (*task.tests, " ".join(task.tests)))
         tasks.append(task.model_copy(update={"prompt": redactor(task.prompt)}))
     return plan.model_copy(update={"tasks": tuple(tasks)})
 
 
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+
+
 def _refuse_secrets(where: str, values: Sequence[str]) -> None:
     """What runs can't be redacted and still run, and the journal holds no secrets: so it must not be written there."""
-    if any(redact(value) != value for value in (*values, " ".join(values))):
+    if any(redact(value) != value for value in values):
         raise UsageError(
             f"{where} hold what looks like a secret",
             hint="keep it in an environment variable (PYTEST_ADDOPTS for pytest's own arguments) and pass it on by"

@@ -24,11 +24,15 @@ class Session:
 def session_for(task: TaskState, attempt: Attempt, agent: NamedAgent) -> Session:
     """A new session unless the task or the agent asks to resume, and there is one that is worth it.
 
-    Not after a turn that failed (perhaps over the very session), and not when the last two iterations failed in the
-    same way: whatever the agent has in its head by then does not help.
+    Not after a turn that failed (perhaps over the very session) or was lost, not when the work tree is another one than
+    the session remembers, and not when the last two iterations failed in the same way: whatever the agent has in its
+    head by then does not help.
     """
     wanted = task.task.session or agent.spec.session
-    if wanted != "resume" or agent.spec.resume is None or attempt.turns:
+    if wanted != "resume" or agent.spec.resume is None or attempt.turns or attempt.lost_calls:
+        return Session()
+    earlier = [each for each in task.attempts if each.iteration < attempt.iteration]
+    if attempt.snapshot("start") and (not earlier or earlier[-1].tree != task.latest_tree):
         return Session()
     turns = [turn for each in task.attempts for turn in each.turns if turn.agent == agent.name]
     last = turns[-1] if turns else None

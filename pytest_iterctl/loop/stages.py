@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
+from typing import TypedDict
 
 from pytest_iterctl.agents.callers import call_agent, call_reviewer
 from pytest_iterctl.agents.hook import notify_hooks
 from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
 from pytest_iterctl.agents.turn import Tick, Turn
 from pytest_iterctl.control.events import ReviewFinished, StageStarted, SuiteFinished, TurnFinished, Warned
-from pytest_iterctl.control.evidence import SuiteEvidence
+from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
 from pytest_iterctl.control.limits import Allowance, allowance
 from pytest_iterctl.control.standing import attempt_at, attempt_text, limits_of, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -24,12 +24,22 @@ from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
 from pytest_iterctl.plan.model import Agent
+from pytest_iterctl.text import one_line
 from pytest_iterctl.work.snapshots import Snapshots
 
 __all__ = ["Stages"]
 
 _NUMBERS = {"generate": 1, "test": 2, "review": 3}
 _REVIEWED_DIFF = 400_000
+_LONGEST_NAME = 10_000
+
+
+class Past(TypedDict):
+    """What feedback compares an iteration with."""
+
+    previous: SuiteEvidence | None
+    passed_before: frozenset[str]
+    passed_now: frozenset[str]
 
 
 class Stages:
@@ -42,6 +52,7 @@ class Stages:
         self.tick = tick
         self.memory = workspace.memory(history.run)
         self.private = workspace.place.run_directory(history.run)
+        self._ever_passed: dict[str, tuple[int, frozenset[str]]] = {}
 
     @property
     def state(self) -> RunState:
@@ -85,7 +96,13 @@ class Stages:
         self.history.record(SuiteFinished(task=task.id, iteration=iteration, suite=tested.suite))
         self._keep(self._key(task, iteration, "test"), "test", "", tested.output)
         if task.task.agent is not None:
-            self._put(self._passed_key(task, iteration), "test", "", json.dumps(tested.passed))
+            # One name per line: whatever a redaction makes of it, it can be read again.
+            self._put(
+                self._passed_key(task, iteration),
+                "test",
+                "",
+                "\n".join(one_line(test, _LONGEST_NAME) for test in tested.passed),
+            )
         self._warn_of_survivors("the tests", tested.survivors)
 
     def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
@@ -140,13 +157,16 @@ class Stages:
             self.history.record(Warned(text=f"{key} is not kept: {error.message}"))
 
     def passed_before(self, task: TaskState, iteration: int) -> frozenset[str]:
-        """The tests that passed at the start or in the iteration before this one."""
-        earlier = {0, *(attempt.iteration for attempt in task.attempts if attempt.iteration < iteration)}
-        passed: set[str] = set()
-        for number in (0, max(earlier)):
-            listed = json.loads(self.memory.get(self._passed_key(task, number)) or "[]")
-            passed.update(str(test) for test in listed)
-        return frozenset(passed)
+        """The tests that ever passed before this iteration."""
+        known, passed = self._ever_passed.get(task.id, (-1, frozenset[str]()))
+        earlier = [each.iteration for each in task.attempts if known < each.iteration < iteration]
+        passed = passed.union(*(self.passed_in(task, number) for number in earlier))
+        if earlier:
+            self._ever_passed[task.id] = (max(earlier), passed)
+        return passed
+
+    def passed_in(self, task: TaskState, iteration: int) -> frozenset[str]:
+        return frozenset(filter(None, (self.memory.get(self._passed_key(task, iteration)) or "").split("\n")))
 
     def _passed_key(self, task: TaskState, iteration: int) -> str:
         return f"{self._prefix(task)}passed@{iteration}"
@@ -211,35 +231,33 @@ class Stages:
     def _generate_prompt(self, task: TaskState, iteration: int) -> tuple[str, dict[str, object]]:
         judged = [attempt for attempt in task.attempts if attempt.suite is not None]
         last = judged[-1] if judged else None
-        before = judged[-2].suite if len(judged) > 1 else None
         suite = last.suite if last is not None else None
         reviews = last.reviews if last is not None else ()
-        passed = self.passed_before(task, last.iteration) if last is not None else frozenset()
-        reproduce = "" if task.task.test else "python -m pytest" if self.as_module else "pytest"
-        whole = whole_form(suite, reviews, previous=before, passed_before=passed, reproduce=reproduce)
-        key = self._keep_feedback(task, iteration, suite, whole)
+        past = self.past(task, last.iteration if last is not None else 0)
+        key = f"{self._prefix(task)}feedback@{iteration}"
         where = f"memory key {key}"
+        if suite is not None:
+            self._put(key, "generate", "", whole_form(suite, reviews, **past))
         tried = [attempt for attempt in task.attempts if attempt.iteration > 0 and attempt.suite is not None]
         prompt = GeneratePrompt(
             task=task.id,
             asked=task.task.prompt,
             iteration=iteration,
             max_iterations=task.bound,
-            feedback=long_form(suite, reviews, where=where, previous=before, passed_before=passed, reproduce=reproduce),
+            feedback=long_form(suite, reviews, where=where, **past),
             guidance=tuple(text for _, text in task.guidance),
             earlier=tuple(f"Iteration {attempt.iteration}: {attempt_text(attempt)}" for attempt in tried),
             command=command_line_of(task.task, as_module=self.as_module),
             changed_nothing=bool(tried) and tried[-1].changed is False,
         ).render()
-        if suite is None:
-            return prompt, {}
-        told = feedback_document(
-            suite, reviews, where=where, previous=before, passed_before=passed, reproduce=reproduce
-        )
-        return prompt, told
+        return prompt, feedback_document(suite, reviews, where=where, **past) if suite is not None else {}
 
-    def _keep_feedback(self, task: TaskState, iteration: int, suite: SuiteEvidence | None, text: str) -> str:
-        key = f"{self._prefix(task)}feedback@{iteration}"
-        if suite is not None:
-            self.memory.put(key, text, stored_at=now(), stage_num=1)
-        return key
+    def past(self, task: TaskState, iteration: int) -> Past:
+        """What an iteration is compared with: the one before it that came to a verdict, and who ever passed."""
+        suites = [each.suite for each in task.attempts if each.iteration < iteration and each.suite is not None]
+        verdicts = [suite for suite in suites if suite.outcome in {Outcome.PASSED, Outcome.FAILED}]
+        return Past(
+            previous=verdicts[-1] if verdicts else None,
+            passed_before=self.passed_before(task, iteration),
+            passed_now=self.passed_in(task, iteration),
+        )

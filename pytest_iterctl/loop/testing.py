@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -52,12 +53,7 @@ class Bench:
     def test(self, task: FrozenTask, allowance: Allowance, tick: Tick, *, extra: tuple[str, ...] = ()) -> Tested:
         tested = self._command(task, allowance, tick) if task.test else self._pytest(task, allowance, tick, extra)
         if tested.suite.outcome is Outcome.TIMED_OUT:
-            if allowance.limit:
-                update: dict[str, object] = {"limit": allowance.limit, "reason": f"ended by {allowance.limit}"}
-            else:
-                within = format_duration(allowance.seconds)
-                update = {"reason": f"{tested.suite.reason or 'the tests were ended'} (no end within {within})"}
-            return replace(tested, suite=tested.suite.model_copy(update=update))
+            return replace(tested, suite=_out_of_time(tested.suite, allowance))
         return tested
 
     def _pytest(self, task: FrozenTask, allowance: Allowance, tick: Tick, extra: tuple[str, ...]) -> Tested:
@@ -84,8 +80,22 @@ class Bench:
             output_tail=output[-_OUTPUT_TAIL:],
             junit=self._cross_check(log),
         )
+        suite = suite.model_copy(update={"rerun": self._rerun(task, log), "root": self._root(log)})
         passed = tuple(test for test, outcome in log.tests.items() if outcome == "passed")
         return Tested(suite, output, finished.ended_by == "stop", log, finished.survivors, passed)
+
+    def _rerun(self, task: FrozenTask, log: WitnessLog) -> str:
+        """The task's own command without the files and folders, to which a single test can be added."""
+        options = list(task.tests)
+        for given in log.positional:
+            if given in options:
+                options.remove(given)
+        return shlex.join([*(["python", "-m"] if self.as_module else []), "pytest", *options])
+
+    def _root(self, log: WitnessLog) -> str:
+        """Where the paths of test ids begin, seen from where the tests run."""
+        relative = os.path.relpath(log.root, os.path.realpath(self.directory)) if log.root else "."
+        return "" if relative == "." else relative
 
     def _cross_check(self, log: WitnessLog) -> JUnitCheck | None:
         """The user's own --junitxml file of this run must not say otherwise."""
@@ -131,6 +141,17 @@ class Bench:
         except ReportError as error:
             return LeftReports(pattern, problem=error.message, stale=len(ran.stale))
         return LeftReports(pattern, report, stale=len(ran.stale))
+
+
+def _out_of_time(suite: SuiteEvidence, allowance: Allowance) -> SuiteEvidence:
+    """Say which bound it was, wherever the end is told."""
+    why = f"ended by {allowance.limit}" if allowance.limit else f"no end within {format_duration(allowance.seconds)}"
+    reason = f"{suite.reason or 'the tests were ended'} ({why})"
+    failures = tuple(
+        failure.model_copy(update={"message": reason}) if failure.message == suite.reason else failure
+        for failure in suite.failures
+    )
+    return suite.model_copy(update={"limit": allowance.limit, "reason": reason, "failures": failures})
 
 
 def _not_started(finished: Finished) -> SuiteEvidence:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from pytest_iterctl.plan import values
 from pytest_iterctl.plan.problems import did_you_mean, quoted
-from pytest_iterctl.plan.reads import Also, Reads, Rule, Version
+from pytest_iterctl.plan.reads import NO_NUL, Also, Argument, Arguments, Command, Reads, Rule, Version
 from pytest_iterctl.plan.values import Name, Value
 
 __all__ = [
@@ -40,7 +39,6 @@ OnEscalate = Literal["best", "last", "base"]
 Backoff = Literal["none", "linear", "exponential"]
 Session = Literal["fresh", "resume"]
 
-NO_NUL = r"^[^\x00]*$"
 ENVIRONMENT_NAME = r"^[^=\x00]+$"
 
 #: What is put in the place of `{…}` in an agent's arguments. Other words in braces stay as they are.
@@ -54,6 +52,7 @@ PLACEHOLDERS = (
     "max_cost",
     "max_turns",
 )
+_BOUNDS = ("max_cost", "max_turns")
 _BRACED = re.compile(r"\{([A-Za-z_-]{3,24})\}")
 
 Money = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -70,27 +69,6 @@ Duration = Annotated[
     ),
 ]
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_NAME)]
-
-
-def _argument_list(value: object) -> object:
-    """A command may be written as one line; it is split like a shell would, but never given to a shell."""
-    if isinstance(value, str):
-        try:
-            return tuple(shlex.split(value))
-        except ValueError as error:
-            raise ValueError(f"can't be split into arguments: {error}") from None
-    # A validator in front makes pydantic see a Python list, which strict mode does not take for a tuple.
-    return tuple(value) if isinstance(value, list) else value
-
-
-Argument = Annotated[str, Field(pattern=NO_NUL)]
-Command = Annotated[
-    tuple[Argument, ...],
-    Field(min_length=1),
-    BeforeValidator(_argument_list),
-    Also({"type": "string", "minLength": 1}),
-]
-Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), Also({"type": "string"})]
 
 
 class SafetyPatch(Value):
@@ -196,6 +174,28 @@ class Budget(Value):
 
     max_cost: AgentArguments = Field(default=(), description="appended with {max_cost}, in US dollars")
     max_turns: AgentArguments = Field(default=(), description="appended with {max_turns}, in calls of the model")
+    beyond: Annotated[int, Field(ge=0, le=10)] = Field(
+        default=0, description="calls that the tool makes beyond its bound, so it is told that much less"
+    )
+
+
+def _names_files(glob: str) -> str:
+    """What a tool leaves is nobody's change, so a glob that could take in the source would hide it."""
+    if glob != glob.strip():
+        raise ValueError("begins or ends with a blank")
+    if any(ord(character) < ord(" ") or character == "\x7f" for character in glob):
+        raise ValueError("has a control character")
+    if glob.startswith(("!", "#")):
+        raise ValueError(f"begins with `{glob[0]}`, which means something else here")
+    # A part of the path counts up to its first wildcard: `.tool*` has a name, `*.py` and `.*` have none.
+    if not any(re.search(r"\w", re.split(r"[*?\[\\]", part)[0]) for part in glob.split("/")):
+        raise ValueError(
+            "could take in any file: a part of the path must begin with a name, as in `.tool*` or `.tool/**`"
+        )
+    return glob
+
+
+Leavings = Annotated[str, Field(min_length=1), AfterValidator(_names_files)]
 
 
 class Agent(Value):
@@ -218,15 +218,15 @@ class Agent(Value):
         description="how the prompt arrives: stdin, file for {prompt_file} or argument for {prompt} in an argument",
     )
     timeout: Duration | None = Field(default=None, description="time for one call (default: the settings' timeout)")
-    session: Session | None = Field(default=None, description="as the task's session, which comes first")
+    session: Session | None = Field(default=None, description="as the task's, which comes first (default: fresh)")
     env: dict[EnvironmentName, Argument] = Field(default_factory=dict, description="environment variables to set")
     pass_env: tuple[EnvironmentName, ...] = Field(default=(), description="environment variables to pass on by name")
     reads: Reads | None = Field(
-        default=None, description="how its output is read (default: the last JSON object may be a report)"
+        default=None, description="how its output is read (default: a JSON object at the end may be a report)"
     )
     outcomes: tuple[Rule, ...] = Field(default=(), description="what says how its turn ended; the first that applies")
     budget: Budget = Field(default_factory=Budget, description="arguments for bounds that the tool keeps itself")
-    leaves: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+    leaves: tuple[Leavings, ...] = Field(
         default=(), description="globs of files that the tool leaves in the work tree, which are nobody's change"
     )
     version: Version | None = Field(default=None, description="how to ask for its version")
@@ -246,9 +246,12 @@ class Agent(Value):
         """Each placeholder where it has a meaning. What a preset's command holds is seen when both are put together."""
         if self.resume is not None and not _holds(self.resume, "session_id"):
             raise ValueError("resume needs {session_id} in one of its arguments")
-        for command in (self.command, self.resume):
-            if command is not None:
-                _check_prompt(command, self.prompt)
+        if self.preset is None or "prompt" in self.model_fields_set:
+            for command in (self.command, self.resume):
+                if command is not None:
+                    _check_prompt(command, self.prompt)
+            if self.prompt != "argument" and _holds(self.arguments, "prompt"):
+                raise ValueError("{prompt} needs prompt: argument")
         if self.prompt != "stdin" and self.command is None and self.preset is None:
             raise ValueError(f"prompt: {self.prompt} is for commands")
         from_file = self.reads is not None and self.reads.source == "output_file"
@@ -256,8 +259,18 @@ class Agent(Value):
             raise ValueError("reads.source: output_file needs {output_file} in one of the command's arguments")
         if _holds((*(self.command or ()), *self.arguments), "session_id"):
             raise ValueError("{session_id} is for resume: a new session has none yet")
-        if any(_holds((*(self.command or ()), *(self.resume or ())), bound) for bound in Budget.model_fields):
+        written = (*(self.command or ()), *(self.resume or ()), *self.arguments)
+        if any(_holds(written, bound) for bound in _BOUNDS):
             raise ValueError("{max_cost} and {max_turns} are for the arguments under budget")
+        return self
+
+    @model_validator(mode="after")
+    def _sessions(self) -> Self:
+        """Only commands have sessions. One that is not the preset's does not go on with sessions of the preset's."""
+        if self.command is None and self.preset is None and (self.resume is not None or self.session is not None):
+            raise ValueError(f"{'session' if self.resume is None else 'resume'} is for commands")
+        if self.session == "resume" and self.resume is None and (self.preset is None or self.command is not None):
+            raise ValueError("session: resume needs resume, the command that goes on with a session")
         return self
 
 
@@ -293,7 +306,7 @@ class Task(SettingsPatch):
     session: Session | None = Field(
         default=None,
         description="resume: each iteration goes on with the agent's session; fresh: each begins a new one "
-        "(default: resume where the agent can, fresh after a failure of the same kind)",
+        "(default: as the agent's session, else fresh)",
     )
 
     @model_validator(mode="after")

@@ -60,8 +60,10 @@ def conflict_with_preset(name: str, table: Mapping[str, object]) -> str:
 
 def _merged(preset: Agent, said: Mapping[str, object]) -> Agent:
     table = preset.model_dump(mode="json", exclude_unset=True)
-    if said.get("command") is not None and "resume" not in said:
-        table.pop("resume", None)  # it would start another program than the one that began the session
+    said = {key: value for key, value in said.items() if value is not None}  # null is what was not said
+    if "command" in said:
+        # They are about another program than the one that is started now.
+        table = {key: value for key, value in table.items() if key not in {"resume", "version"}}
     for key, value in said.items():
         below = table.get(key)
         table[key] = {**below, **value} if key in _MERGED and isinstance(value, dict) and below else value

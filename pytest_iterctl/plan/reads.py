@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, model_validator
@@ -11,7 +12,20 @@ from pydantic_core import CoreSchema
 
 from pytest_iterctl.plan.values import Value
 
-__all__ = ["AgentOutcome", "Match", "Pick", "Reads", "Rule", "Scope", "Version", "groups_of"]
+__all__ = [
+    "NO_NUL",
+    "AgentOutcome",
+    "Argument",
+    "Arguments",
+    "Command",
+    "Match",
+    "Pick",
+    "Reads",
+    "Rule",
+    "Scope",
+    "Version",
+    "groups_of",
+]
 
 #: How a turn can end, as far as an agent's own output can say it.
 AgentOutcome = Literal[
@@ -27,6 +41,7 @@ AgentOutcome = Literal[
 ]
 Scope = Literal["call", "session", "sum", "count"]
 
+NO_NUL = r"^[^\x00]*$"
 _LONGEST = 500
 _DOTTED = r"^[^.\s]+(\.[^.\s]+)*$"
 
@@ -39,6 +54,27 @@ class Also:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [*self._schemas, handler(core)]}
+
+
+def _argument_list(value: object) -> object:
+    """A command may be written as one line; it is split like a shell would, but never given to a shell."""
+    if isinstance(value, str):
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as error:
+            raise ValueError(f"can't be split into arguments: {error}") from None
+    # A validator in front makes pydantic see a Python list, which strict mode does not take for a tuple.
+    return tuple(value) if isinstance(value, list) else value
+
+
+Argument = Annotated[str, Field(pattern=NO_NUL)]
+Command = Annotated[
+    tuple[Argument, ...],
+    Field(min_length=1),
+    BeforeValidator(_argument_list),
+    Also({"type": "string", "minLength": 1}),
+]
+Arguments = Annotated[tuple[Argument, ...], BeforeValidator(_argument_list), Also({"type": "string"})]
 
 
 def _anchored(pattern: str) -> str:
@@ -130,7 +166,8 @@ class Reads(Value):
     )
     source: Literal["stdout", "both", "output_file"] = Field(
         default="stdout",
-        description="where the JSON is: on stdout, on both stdout and stderr, or in the file that {output_file} names",
+        description="where the JSON is: on stdout, on stderr too unless the end is told on stdout (both), "
+        "or in the file that {output_file} names",
     )
     record: Match = Field(
         default_factory=dict,
@@ -146,6 +183,9 @@ class Reads(Value):
     error: Picked | None = Field(default=None, description="why the turn failed; nothing there: it did not")
     denied: Picked | None = Field(default=None, description="names of tools that it was not allowed to use")
     question: Picked | None = Field(default=None, description="what it asks instead of working")
+    ends: Pattern | None = Field(
+        default=None, description="of a text: its last message ends before the last line that begins so"
+    )
     text: Picked | None = Field(default=None, description="its last message; a reviewer's document is looked for in it")
 
 
@@ -156,7 +196,7 @@ class Rule(Value):
     record: Match = Field(default_factory=dict, description="there is a record that holds these values")
     last: bool = Field(default=False, description="and that record is the last one")
     matches: dict[Path, Pattern] = Field(
-        default_factory=dict, description="and in it, at these paths, a line that begins as the pattern says"
+        default_factory=dict, description="and in it, at these paths, a text that begins as the pattern says"
     )
     error: Pattern | None = Field(default=None, description="a line of reads.error begins so")
     exit_code: tuple[int, ...] = Field(default=(), description="it exited with one of these")
@@ -180,9 +220,7 @@ class Rule(Value):
 class Version(Value):
     """How to ask a tool for its version, and which one the rest was written for."""
 
-    command: tuple[Annotated[str, Field(pattern=r"^[^\x00]*$")], ...] = Field(
-        min_length=1, description="prints the version"
-    )
+    command: Command = Field(description="prints the version")
     pattern: Pattern = Field(description="finds it at the start of a line, in the group version")
     tested: str = Field(default="", description="the version that this entry was tried with")
 

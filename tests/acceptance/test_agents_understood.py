@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -95,6 +97,25 @@ def test_after_a_failed_call_it_starts_afresh(project: Project) -> None:
     assert talker.sessions == ["", "session-1", ""]
 
 
+def test_after_the_tree_was_put_back_it_starts_afresh(project: Project) -> None:
+    talker = Talker(project, task={"session": "resume"}, max_iterations=2)
+    one_right = "def double(number):\n    return 2 * number if number else 1\n"
+    talker.acts({"write": {"calc.py": one_right}}, wrong(9), {"write": {"calc.py": FIXED}})
+    run = talker.run()
+    assert (run["code"], run["tasks"][0]["holds"]["iteration"]) == (10, 1)
+    ran = project.iterctl("answer", run["run"], "--continue", "Look at zero.", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert talker.sessions == ["", "session-1", ""]
+
+
+def test_an_answered_question_goes_on_in_the_session_that_asked(project: Project) -> None:
+    talker = Talker(project, task={"session": "resume"})
+    talker.acts({"report": {"question": "Zero?"}}, {"write": {"calc.py": FIXED}})
+    run = talker.run()
+    assert project.iterctl("answer", run["run"], "--continue", "Zero.").code == 0
+    assert talker.sessions == ["", "session-1"]
+
+
 def test_a_question_of_the_agent_reaches_a_person_and_the_answer_reaches_the_agent(project: Project) -> None:
     talker = Talker(project)
     talker.acts({"report": {"question": "Should double(0) be 0 or None?"}}, {"write": {"calc.py": FIXED}})
@@ -106,7 +127,8 @@ def test_a_question_of_the_agent_reaches_a_person_and_the_answer_reaches_the_age
     assert "Should double(0) be 0 or None?" in report
     ran = project.iterctl("answer", run["run"], "--continue", "It must be 0.", "--format", "json")
     assert ran.code == 0, ran.err
-    assert "It must be 0." in talker.talks[1]["prompt"]
+    assert "You asked: Should double(0) be 0 or None?" in talker.talks[1]["prompt"]
+    assert "A person answered: It must be 0." in talker.talks[1]["prompt"]
 
 
 def test_a_line_at_the_end_asks_as_well(project: Project) -> None:
@@ -172,3 +194,71 @@ def _path_without(folder: Path) -> str:
     for name in ("git", "sh", "cat", "env"):
         (plain / name).symlink_to(Path("/usr/bin") / name)
     return str(plain)
+
+
+def test_the_movement_is_that_since_the_last_verdict(project: Project) -> None:
+    broken = "def double(number:\n"
+    project.agent({"write": {"calc.py": broken}}, {"write": {"calc.py": BROKEN + "# again\n"}})
+    ran = project.iterate("--iterate-format=json")
+    assert ran.code == 10, ran.err
+    assert "2 still failing" in project.calls[2]["prompt"]
+    assert "newly failing" not in project.calls[2]["prompt"]
+
+
+def test_a_test_that_is_skipped_now_is_not_called_fixed(project: Project) -> None:
+    skipping = (
+        (project.root / "test_calc.py")
+        .read_text()
+        .replace("def test_one", "import pytest\n\n\n@pytest.mark.skip\ndef test_one")
+    )
+    project.agent({"write": {"test_calc.py": skipping}}, {"write": {"calc.py": FIXED}})
+    ran = project.iterate("--iterate-format=json")
+    assert ran.code == 0, ran.err
+    assert "1 no longer run" in project.calls[1]["prompt"]
+    assert "fixed" not in project.calls[1]["prompt"]
+
+
+def test_a_command_to_run_one_test_again_works_from_where_the_agent_is(project: Project) -> None:
+    project.write("custom.ini", "[pytest]\naddopts = -p no:randomly\npython_functions = check_*\n")
+    project.write("deep/test_deep.py", "def check_deep():\n    assert 1 == 2\n")
+    project.agent({})
+    ran = project.pytest(
+        *("--iterate", f"--iterate-agent={project.agent_command}", "--iterate-max=1", "-c", "../custom.ini"),
+        "test_deep.py",
+        cwd=project.root / "deep",
+    )
+    assert ran.code == 10, ran.out + ran.err
+    told = re.search(r"reproduce: `([^`]*)`", project.calls[0]["prompt"])
+    assert told is not None, project.calls[0]["prompt"]
+    program, *arguments = shlex.split(told[1])
+    assert program == "python"
+    again = project.run(sys.executable, *arguments, cwd=project.root / "deep")
+    assert again.code == 1, again.out
+    assert "1 failed" in again.out
+
+
+def test_any_name_of_a_passing_test_can_be_kept(project: Project) -> None:
+    report = (
+        '<testsuite><testcase name="sends Authorization: \u201cBearer\u201d"/>'
+        '<testcase name="bad"><failure message="no"/></testcase></testsuite>'
+    )
+    script = project.tools / "suite.py"
+    script.write_text(f"open('report.xml', 'w', encoding='utf-8').write({report!r})\nraise SystemExit(1)\n")
+    command = json.dumps([sys.executable, str(script)])
+    project.write(
+        "iterctl.yaml",
+        f"settings: {{agent: {json.dumps(project.agent_command)}, max_iterations: 2}}\n"
+        f"tasks: [{{id: web, test: {{command: {command}, junit: report.xml}}}}]\n",
+    )
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 10, ran.err
+    assert len(project.calls) == 2
+
+
+def test_a_reason_that_quotes_a_secret_is_redacted(project: Project) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    project.write("test_calc.py", f"raise RuntimeError('no access with {token}')\n")
+    ran = project.iterate("--iterate-max=1", "--iterate-format=json")
+    assert ran.code == 10, ran.err
+    kept = b"".join(path.read_bytes() for path in project.state.rglob("journal.db*"))
+    assert token.encode() not in kept

@@ -45,6 +45,26 @@ def feedback(folder: Path, *arguments: str, stdin: bytes = b"", megabytes: int =
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+@pytest.mark.parametrize("form", ["md", "text"])
+def test_the_limit_holds_also_where_every_line_looks_like_a_command_to_the_runner(tmp_path: Path, form: str) -> None:
+    lines = "\n".join(f"::error::{number} ##[group]x ##[y]" for number in range(2000))
+    cases = "".join(
+        f'<testcase name="t{n}"><failure message="m{n * "x"}">{lines}</failure></testcase>' for n in range(9)
+    )
+    (tmp_path / "r.xml").write_text(f"<testsuite>{cases}</testsuite>")
+    ran = feedback(tmp_path, "r.xml", "--format", form, "--limit", "4096")
+    assert ran.code == 0
+    assert 2048 < len(ran.out.encode()) <= 4096
+    assert not re.search(r"^\s*::error", ran.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("word", ["failed", "call", "assert"])
+def test_a_secret_that_is_a_word_of_ours_does_not_change_the_outcome(tmp_path: Path, word: str) -> None:
+    (tmp_path / "r.xml").write_text(RED)
+    ran = feedback(tmp_path, "r.xml", "--format", "json", MY_PASSWORD=word)
+    assert (ran.code, json.loads(ran.out)["outcome"]) == (0, "failed")
+
+
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
     for name, content in {"one/green.xml": GREEN, "one/two/red.xml": RED, "cut.xml": CUT}.items():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_iterctl.agents.callers import call_reviewer
 from pytest_iterctl.agents.command import call_command
 from pytest_iterctl.control.evidence import TurnOutcome
 from pytest_iterctl.plan.model import Agent
@@ -120,7 +121,9 @@ RULES = [{"record": {"waiting": "*"}, "last": True, "outcome": "no-network"}]
         ('{"waiting": "network"}', "", "no-network"),
         ('{"waiting": "network"}\n{"step": 1}', "", "timed-out"),
         ('{"step": 1}', "", "timed-out"),
-        ('{"end": "success", "cost": 1}', "max_total_duration", "limit"),
+        ('{"end": "success", "cost": 1}', "max_total_duration", "done"),
+        ('{"waiting": "network"}', "max_duration_per_iteration", "no-network"),
+        ('{"step": 1}', "max_total_duration", "limit"),
     ],
 )
 def test_whose_time_is_over_is_judged_by_its_last_words(tmp_path: Path, record: str, limit: str, outcome: str) -> None:
@@ -129,7 +132,8 @@ def test_whose_time_is_over_is_judged_by_its_last_words(tmp_path: Path, record: 
     evidence = call_command(turn_for(spec, tmp_path, seconds=1.0, limit=limit), never_stop).evidence
     assert evidence.outcome == outcome
     assert evidence.cost_usd == (1 if "cost" in record else None)
-    assert evidence.limit == limit
+    assert evidence.limit == (limit if outcome == "limit" else "")
+    assert bool(evidence.error) == (outcome != "done")
 
 
 def test_a_plain_command_whose_time_is_over_is_late_whatever_it_said(tmp_path: Path) -> None:
@@ -160,6 +164,40 @@ def test_megabytes_of_records_are_read_although_less_is_kept(tmp_path: Path) -> 
     assert reply.evidence.outcome is TurnOutcome.DONE
     assert reply.evidence.cost_usd == pytest.approx(3.0)
     assert len(reply.stdout) < 600_000
+
+
+@pytest.mark.parametrize("given_already", [["--spend", "0.50"], ["--spend=0.50"]])
+def test_a_bound_that_the_plan_gives_itself_is_not_given_twice(tmp_path: Path, given_already: list[str]) -> None:
+    budget = {"max_cost": ["--spend", "{max_cost}"], "max_turns": ["--turns={max_turns}"]}
+    left = {"max_cost": 2.0, "max_turns": 9.0}
+    spec = script(tmp_path, budget=budget, arguments=given_already)
+    argv = given(call_command(turn_for(spec, tmp_path, budget=left), never_stop).stdout)["argv"]
+    assert argv == [*given_already, "--turns=9"]
+    spec = script(tmp_path, "--turns=3", budget=budget)
+    argv = given(call_command(turn_for(spec, tmp_path, budget=left), never_stop).stdout)["argv"]
+    assert argv == ["--turns=3", "--spend", "2.00"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "exit_code", "status", "outcome"),
+    [
+        ('{"status": "reject", "feedback": "no", "question": "why?"}', 0, "reject", "done"),
+        ('{"status": "reject", "feedback": "no", "error": "KeyError is swallowed"}', 0, "reject", "done"),
+        ('{"status": "Approve", "is_error": true, "retry_after": 30, "denied": ["x"]}', 3, "approve", "done"),
+        ('ITERCTL-QUESTION: ok?\n{"status": "approve", "cost_usd": 1}', 0, "approve", "done"),
+        ('{"status": "broken", "error": "no key"}', 0, "failed", "crashed"),
+        ('{"error": "no key"}', 0, "failed", "crashed"),
+        ("Fine.\nITERCTL-QUESTION: ok?", 0, "failed", "asked"),
+        ('{"retry_after": 30}', 0, "failed", "rate-limited"),
+    ],
+)
+def test_a_review_is_one_whatever_else_is_in_it(
+    tmp_path: Path, printed: str, exit_code: int, status: str, outcome: str
+) -> None:
+    spec = script(tmp_path, does=f"print({printed!r}); sys.exit({exit_code})")
+    review, reply = call_reviewer(turn_for(spec, tmp_path, stage="review"), never_stop)
+    assert (review.status, reply.evidence.outcome) == (status, outcome)
+    assert bool(reply.evidence.error) == (status == "failed")
 
 
 def test_private_files_are_private(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -295,7 +296,7 @@ def test_a_tool_that_does_not_tell_its_session_is_given_a_name_for_it(play: Play
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
-        ("claude", {"--max-budget-usd": "1.25", "--max-turns": "7"}),
+        ("claude", {"--max-budget-usd": "1.25", "--max-turns": "6"}),
         ("goose", {"--max-turns": "7"}),
         ("mini", {"-l": "1.25"}),
         ("qwen", {"--max-session-turns": "7"}),
@@ -312,6 +313,74 @@ def test_a_tool_with_bounds_of_its_own_is_told_what_is_left(play: Play, tool: st
 def test_nothing_left_is_not_told_as_no_bound_at_all(play: Play) -> None:
     call = play("mini", "success", budget={"max_cost": 0.0})[1].calls[0]
     assert call["options"]["-l"] == "0.01"
+    call = play("claude", "success", budget={"max_turns": 1.0})[1].calls[-1]
+    assert call["options"]["--max-turns"] == "1"
+
+
+@pytest.mark.parametrize(("left", "told"), [(1.006, "1.00"), (0.29, "0.29"), (0.999999, "0.99"), (1e-9, "0.01")])
+def test_no_more_is_told_than_is_left(play: Play, left: float, told: str) -> None:
+    assert play("mini", "success", budget={"max_cost": left})[1].calls[0]["options"]["-l"] == told
+
+
+def test_claude_is_told_so_few_turns_that_what_it_reports_is_within_the_limit(play: Play) -> None:
+    reply, stand_in = play("claude", "stream-turn-limit", budget={"max_turns": 3.0})
+    assert stand_in.calls[0]["options"]["--max-turns"] == "2"
+    assert reply.evidence.calls == 3
+
+
+#: What a program that the tool started might print.
+NOISE = {
+    "cursor": "connect ECONNREFUSED 127.0.0.1:9229\n",
+    "gemini": '{"session_id": "another", "error": {"code": 41, "message": "no"}}\n',
+    "qwen": '{"type": "result", "subtype": "error_max_turns", "error": {"message": "no"}}\n',
+}
+
+
+@pytest.mark.parametrize("tool", NOISE)
+def test_what_stands_on_stderr_does_not_undo_a_success(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording.read(tool, "success")
+    stand_in = StandIn.make(tmp_path / "bin", replace(recording, stderr=recording.stderr + NOISE[tool]))
+    monkeypatch.setenv("PATH", stand_in.path())
+    evidence = call_command(turn_for(tool, tmp_path), never_stop).evidence
+    assert (evidence.outcome, evidence.error, evidence.tokens) == ("done", "", 336)
+    assert evidence.session_id != "another"
+
+
+@pytest.mark.parametrize(
+    ("tool", "line"),
+    [
+        ("goose", "Network error: is told to the caller now."),
+        ("goose", "Ran into this error: Authentication error: and mended it."),
+        ("qwen", "[API Error: 429 is handled now]"),
+        ("claude", "Credit balance is too low"),
+        ("aider", "ITERCTL-QUESTION: never mind, I decided.\nDone."),
+    ],
+)
+def test_a_line_of_what_the_model_said_decides_nothing(
+    tool: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording.read(tool, "success" if tool != "aider" else "no-change")
+    said = f"I fixed it.\n{line}"
+    if tool == "aider":
+        spoken = recording.stdout.replace("The code is already right.", said)
+    else:
+        spoken = recording.stdout.replace("Fixed double().", json.dumps(said)[1:-1])
+    assert spoken != recording.stdout
+    stand_in = StandIn.make(tmp_path / "bin", replace(recording, stdout=spoken))
+    monkeypatch.setenv("PATH", stand_in.path())
+    evidence = call_command(turn_for(tool, tmp_path), never_stop).evidence
+    assert (evidence.outcome, evidence.question) == ("done", "")
+
+
+def test_aider_asks_in_the_last_line_of_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording.read("aider", "no-change")
+    spoken = recording.stdout.replace("The code is already right.", "Hm.\nITERCTL-QUESTION: Half up?")
+    stand_in = StandIn.make(tmp_path / "bin", replace(recording, stdout=spoken))
+    monkeypatch.setenv("PATH", stand_in.path())
+    evidence = call_command(turn_for("aider", tmp_path), never_stop).evidence
+    assert (evidence.outcome, evidence.question, evidence.tokens) == ("asked", "Half up?", 168)
 
 
 def test_the_time_to_wait_is_read(play: Play) -> None:

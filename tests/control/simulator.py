@@ -246,7 +246,7 @@ class FromTape:
         outcome = tape.pick(outcomes)
         return TurnResult(
             outcome=outcome,
-            retry_after=tape.pick((None, 5.0, 4000.0)) if outcome is TurnOutcome.RATE_LIMITED else None,
+            retry_after=tape.pick((None, 5.0, 250.0, 4000.0)) if outcome is TurnOutcome.RATE_LIMITED else None,
             question="Which one?" if outcome is TurnOutcome.ASKED else "",
             seconds=tape.pick((1.0, 0.0, 7.0, 60.0, 900.0)),
             cost=tape.pick((0.0, None, 0.25, 0.1, 3.0)),

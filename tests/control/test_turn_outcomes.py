@@ -7,7 +7,7 @@ import pytest
 from pytest_iterctl.control.events import Decided, Waited
 from pytest_iterctl.control.evidence import Outcome, TurnOutcome
 from pytest_iterctl.plan import freeze
-from tests.control.simulator import Scripted, SuiteResult, TurnResult, World, a_plan, a_task
+from tests.control.simulator import ReviewResult, Scripted, SuiteResult, TurnResult, World, a_plan, a_task
 
 FAILED = SuiteResult(Outcome.FAILED, failing=("test_a",))
 PASSED = SuiteResult()
@@ -59,9 +59,10 @@ def test_nobody_waits_for_an_agent_that_is_not_logged_in() -> None:
     assert len(world.state.task("a").attempts[-1].turns) == 1
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_it_says() -> None:
-    world = play(TurnResult(TurnOutcome.RATE_LIMITED, retry_after=42.0), TurnResult(), suite=PASSED)
-    assert [wait.seconds for wait in world.events(Waited)] == [42.0]
+@pytest.mark.parametrize("seconds", [42.0, 250.0])
+def test_a_rate_limit_is_waited_for_as_long_as_it_says(seconds: float) -> None:
+    world = play(TurnResult(TurnOutcome.RATE_LIMITED, retry_after=seconds), TurnResult(), suite=PASSED)
+    assert [wait.seconds for wait in world.events(Waited)] == [seconds]
     assert last_decision(world).decision.action == "proceed"
     assert world.state.task("a").iterations == 1
 
@@ -83,3 +84,34 @@ def test_what_may_pass_is_tried_again_without_counting_as_an_iteration(outcome: 
     assert last_decision(world).decision.action == "proceed"
     assert world.state.task("a").iterations == 1
     assert len(world.events(Waited)) == 1
+
+
+def test_only_a_rate_limit_tells_how_long_to_wait() -> None:
+    world = play(TurnResult(TurnOutcome.CRASHED, retry_after=250.0), TurnResult(), suite=PASSED)
+    assert [wait.seconds for wait in world.events(Waited)] == [1.0]
+
+
+def reviewed(*reviews: ReviewResult) -> World:
+    world = World(
+        a_plan(a_task("a", reviewers=1), limits=LIMITS),
+        Scripted(suites={("a", 0): [FAILED]}, suite_else=PASSED, reviews={("a", 1): list(reviews)}),
+    )
+    world.run()
+    return world
+
+
+def test_a_reviewer_that_is_not_logged_in_is_told_at_once() -> None:
+    world = reviewed(ReviewResult("failed", TurnResult(TurnOutcome.NOT_LOGGED_IN)))
+    assert last_decision(world).decision.explanation.startswith("a reviewer is not logged in")
+    assert not world.events(Waited)
+
+
+def test_a_reviewer_s_rate_limit_beyond_what_is_left_is_not_waited_for() -> None:
+    world = reviewed(ReviewResult("failed", TurnResult(TurnOutcome.RATE_LIMITED, retry_after=3600.0)))
+    assert "a reviewer is rate limited for 1h" in last_decision(world).decision.explanation
+    assert not world.events(Waited)
+
+
+def test_a_question_that_is_none_is_still_put_to_a_person() -> None:
+    world = play(TurnResult(TurnOutcome.ASKED, changes=False))
+    assert last_decision(world).decision.reason == "agent-asked"

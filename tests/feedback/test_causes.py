@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_iterctl.control.evidence import Failure, Frame
 from pytest_iterctl.feedback.causes import group, named, sorted_names
 from pytest_iterctl.feedback.kept import KeptFailures
+from pytest_iterctl.feedback.signature import coarse
 
 kinds = st.sampled_from(["", "AssertionError", "KeyError", "ModuleNotFoundError"])
 failures = st.builds(
@@ -114,3 +115,37 @@ def test_no_more_are_kept_than_there_is_room_for(found: list[Failure], most: int
     listed = kept.listed()
     assert len(listed) <= most
     assert all(len(cause.failures) <= per_cause for cause in group(listed))
+
+
+@given(st.lists(failures, max_size=30))
+def test_what_is_kept_has_all_causes_and_all_tests(found: list[Failure]) -> None:
+    kept = KeptFailures(1000, 2)
+    for failure in found:
+        kept.take(failure)
+    assert {coarse(failure) for failure in kept.listed()} == {coarse(failure) for failure in found}
+    named_tests = {name for failure in kept.listed() for name in (failure.test, *failure.also)}
+    assert named_tests | {""} >= {failure.test for failure in found}
+
+
+def test_tests_that_came_by_name_only_stay_with_their_cause() -> None:
+    kept = KeptFailures(10, 1)
+    for number in (2, 1, 3):
+        kept.take(broken(f"t[{number}]", also=(f"u{number}",)))
+    (failure,) = kept.listed()
+    assert (failure.test, failure.also) == ("t[1]", ("t[2]", "t[3]", "u1", "u2", "u3"))
+
+
+def test_a_late_cause_takes_the_place_of_an_example_of_another() -> None:
+    def failing(cause: int, number: int) -> Failure:
+        frame = Frame(path=f"shop/part_{cause}.py", line=1, function="work", source=f"use(thing_{cause})")
+        return Failure(test=f"test_{cause}[{number}]", kind="KeyError", message="gone", frames=(frame,))
+
+    kept = KeptFailures(20, 10)
+    for cause in (0, 1):
+        for number in range(30):
+            kept.take(failing(cause, number))
+    kept.take(failing(2, 0))
+    listed = kept.listed()
+    assert len(listed) == 20
+    assert len(group(listed)) == 3
+    assert len({test for failure in listed for test in (failure.test, *failure.also)}) == 61

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,7 +100,7 @@ OURS = r"""
     | Since\ the\ iteration\ before:\ [\w ,()]+\.
     | Regressed,\ passed\ before:\ .+
     | \d+\.\ \[(?:critical|high|medium|low)\]\ .+
-    | \ \ \ -\ (?:at|path|raised\ from|tests|reproduce):\ .+
+    | \ \ \ -\ (?:at|path|raised\ from|tests|files|reproduce):\ .+
     | \[…\ cut\ to\ \d+\ bytes:\ [\w ,]+;\ whole\ in\ memory\ …\]
     )"""
 OUR_MARKDOWN = re.compile(OURS % r"Summary:\ `+\ ?", re.VERBOSE)
@@ -264,14 +265,84 @@ def test_details_are_shared_fairly() -> None:
     assert max(large) - min(large) < 20
 
 
-def test_one_cause_takes_no_more_than_its_part_of_the_long_form() -> None:
-    suite = SuiteEvidence(
-        outcome=Outcome.FAILED, failing=("t",), failures=(Failure(test="t", message="bad", detail="x\n" * 9000),)
+def test_details_are_capped_only_while_others_need_the_room() -> None:
+    long = Failure(test="t", message="bad", detail="x\n" * 9000)
+    alone = SuiteEvidence(outcome=Outcome.FAILED, failing=("t",), failures=(long,))
+    text = long_form(alone, (), where="memory key feedback@1")
+    assert 7000 < len(text.encode()) <= 8192
+    assert "bytes: details shortened; whole in memory key feedback@1" in text
+    assert "x\n" * 9000 in whole_form(alone, ())
+
+
+@pytest.mark.parametrize("form", [long_form, text_form])
+def test_with_many_causes_the_first_have_places_and_details(form: Callable[..., str]) -> None:
+    detail = "\n".join(f"line {number} of the details" for number in range(40))
+    found = tuple(
+        Failure(
+            test=f"t.py::t{number}", kind=f"Error{number}", message="no " * 20, where=f"x{number}.py:3", detail=detail
+        )
+        for number in range(200)
     )
-    text = long_form(suite, (), where="memory key feedback@1")
-    assert len(text.encode()) < 2000
-    assert "1 item with shortened details; whole in memory key feedback@1" in text
-    assert "x\n" * 9000 in whole_form(suite, ())
+    suite = SuiteEvidence(outcome=Outcome.FAILED, failing=tuple(each.test for each in found), failures=found)
+    text = form(suite, ())
+    first, second = re.findall(r"(?ms)^[12]\. \[high\].*?(?=^\d+\. )", text)
+    for number, item in enumerate((first, second)):
+        assert f"x{number}.py:3" in item
+        assert "line 0 of the details" in item
+        assert "line 39 of the details" in item
+    assert 10 < len(re.findall(r"(?m)^\d+\. ", text)) < 200
+    assert 7000 < len(text.encode()) <= 8192
+
+
+def test_details_of_short_lines_are_shown_behind_bars_too() -> None:
+    found = tuple(
+        Failure(test=f"t{number}", kind=f"Error{number}", message="no", detail="a\n" * 3000) for number in range(3)
+    )
+    suite = SuiteEvidence(outcome=Outcome.FAILED, failing=tuple(each.test for each in found), failures=found)
+    text = text_form(suite, ())
+    assert text.count("   | a\n") > 900
+    assert len(text.encode()) <= 8192
+
+
+@given(st.integers(300, 3000), st.lists(st.integers(10, 10**6), min_size=30, max_size=120))
+@unhurried
+def test_no_line_of_the_details_is_cut_in_two(limit: int, numbers: list[int]) -> None:
+    detail = "\n".join(f"- {number}" for number in numbers)
+    suite = SuiteEvidence(
+        outcome=Outcome.FAILED, failing=("t",), failures=(Failure(test="t", message="bad", detail=detail),)
+    )
+    shown = re.findall(r"(?m)^- .*$", long_form(suite, (), limit=limit))
+    assert set(shown) <= set(detail.split("\n"))
+
+
+def test_the_first_of_the_summary_is_the_first_item() -> None:
+    found = (
+        Failure(test="t.py::many", kind="KeyError", message="KeyError: many", also=("t.py::other",)),
+        Failure(test="t.py::broken", kind="ValueError", message="ValueError: broken"),
+    )
+    failing_tests = ("t.py::many", "t.py::other", "t.py::broken")
+    suite = SuiteEvidence(outcome=Outcome.FAILED, failing=failing_tests, failures=found)
+    passed = frozenset({"t.py::broken"})
+    assert "first: ValueError: broken" in long_form(suite, (), passed_before=passed)
+    assert "first: ValueError: broken" in compact(suite, (), 500, passed_before=passed).summary
+    assert "first: ValueError: broken" in str(feedback_document(suite, passed_before=passed)["summary"])
+
+
+def test_what_passed_now_is_fixed_and_what_is_gone_is_told() -> None:
+    before, now = failing("a", "b", "c"), failing("c")
+    passed = frozenset({"a"})
+    told = "before: 1 fixed, 1 no longer run, 1 still failing."
+    assert told in long_form(now, (), previous=before, passed_now=passed)
+    assert told in text_form(now, (), previous=before, passed_now=passed)
+    assert told in whole_form(now, (), previous=before, passed_now=passed)
+    assert told in str(feedback_document(now, previous=before, passed_now=passed)["text"])
+
+
+def test_files_that_can_not_be_collected_are_called_files() -> None:
+    broken = Failure(test="a.py", phase="collect", kind="SyntaxError", message="no", also=tuple("bcdefg"))
+    suite = SuiteEvidence(outcome=Outcome.COLLECTION_ERROR, failing=("a.py", *"bcdefg"), failures=(broken,))
+    assert "files: `a.py, b, c and 4 more files`" in long_form(suite, ())
+    assert "more tests" not in long_form(suite, ())
 
 
 def test_the_whole_form_names_every_test_and_what_it_says() -> None:

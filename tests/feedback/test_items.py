@@ -179,13 +179,38 @@ def test_only_the_end_of_the_output_is_told() -> None:
 
 @given(st.text(max_size=400))
 def test_a_command_to_reproduce_is_one_line_that_a_shell_takes_for_one_test(test: str) -> None:
-    (item,) = items(Failure(test=test, message="no"), reproduce="pytest -q")
-    if item.reproduce:
-        assert "\n" not in item.reproduce
-        command = shlex.split(item.reproduce)
-        assert command[:2] == ["pytest", "-q"]
-        assert len(command) == 3
-        assert test.startswith(command[2])
+    (item,) = items(Failure(test=f"t.py::{test}", message="no"), reproduce="pytest -q")
+    assert "\n" not in item.reproduce
+    command = shlex.split(item.reproduce)
+    assert command[:2] == ["pytest", "-q"]
+    assert len(command) == 3
+    assert f"t.py::{test}".startswith(command[2])
+
+
+@pytest.mark.parametrize(
+    ("root", "test", "named"),
+    [
+        ("", "test_a.py::test_b", "test_a.py::test_b"),
+        ("a", "test_a.py::test_b", "a/test_a.py::test_b"),
+        ("..", "sub/test_a.py::test_b[1]", "'../sub/test_a.py::test_b[1]'"),
+        ("a", "../test_a.py", "test_a.py"),
+        ("", "-a.py::test_b", "./-a.py::test_b"),
+        ("", "test_a.py::test_b@group", "test_a.py::test_b"),
+        ("", "test_a.py::test_b[a@b]", "'test_a.py::test_b[a@b]'"),
+        ("", "calc.py::calc.double", "calc.py::calc.double"),
+    ],
+)
+def test_a_command_names_the_file_from_where_the_tests_were_run(root: str, test: str, named: str) -> None:
+    failures = (Failure(test=test, message="no"),)
+    suite = SuiteEvidence(outcome=Outcome.FAILED, failures=failures, rerun="pytest -c x.ini", root=root)
+    assert suite_items(suite)[0].reproduce == f"pytest -c x.ini {named}"
+    assert suite_items(suite, reproduce="other")[0].reproduce == f"other {named}"
+
+
+@pytest.mark.parametrize("test", ["", "pytest", "Suite::case", "some/folder", "a suite.\n::x"])
+def test_what_has_no_file_has_no_command(test: str) -> None:
+    suite = SuiteEvidence(outcome=Outcome.FAILED, failures=(Failure(test=test, message="no"),), rerun="pytest")
+    assert suite_items(suite)[0].reproduce == ""
 
 
 def test_reviews_come_behind_what_fails() -> None:

@@ -112,20 +112,45 @@ def test_outer_suites_may_declare_what_inner_ones_hold() -> None:
     assert not report(body, suite='name="s" tests="1"').notes
 
 
-def test_very_many_failures_keep_all_ids_and_one_more_detail_for_each_new_look() -> None:
+def test_of_very_many_failures_of_one_cause_the_others_are_named_and_no_other_cause_is_lost() -> None:
     alike = "".join(f'<testcase name="n{number}"><failure>x {number}</failure></testcase>' for number in range(1500))
     read = report(f'{alike}<testcase name="late"><failure message="another cause">y</failure></testcase>')
     assert read.counts.failed == 1501
     assert len(read.failing) == 1501
-    assert len(read.failures) == 201
     assert read.failures[-1].message == "another cause"
+    flood = read.failures[:-1]
+    assert len(flood) == 10
+    assert len({name for failure in flood for name in (failure.test, *failure.also)}) == 1500
 
 
 def test_failures_that_all_look_different_are_bounded_too() -> None:
     words = ("".join(chr(97 + number // 26**place % 26) for place in range(3)) for number in range(1500))
     read = report("".join(f'<testcase name="{word}"><failure>{word}</failure></testcase>' for word in words))
     assert len(read.failing) == 1500
-    assert len(read.failures) == 1000
+    assert len(read.failures) == 200
+
+
+def test_a_cause_in_the_last_file_is_not_lost_behind_a_flood_in_the_files_before(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.xml" for number in range(7)]
+    for number, path in enumerate(paths):
+        cases = "".join(f'<testcase name="t{number}-{n}"><failure message="boom"/></testcase>' for n in range(200))
+        path.write_text(f"<testsuite>{cases}</testsuite>")
+    paths[-1].write_text('<testsuite><testcase name="late"><failure message="another cause"/></testcase></testsuite>')
+    read = read_reports(paths)
+    assert [failure.message for failure in read.failures if failure.message != "boom"] == ["another cause"]
+    assert len({name for failure in read.failures for name in (failure.test, *failure.also)}) == 1201
+
+
+def test_two_causes_that_differ_only_in_a_line_number_stay_two() -> None:
+    at = '<failure message="boom">Error: boom\n    at src/a.js:{}:5</failure>'
+    cases = "".join(f'<testcase name="n{number}">{at.format(3)}</testcase>' for number in range(50))
+    read = report(f'{cases}<testcase name="late">{at.format(99)}</testcase>')
+    assert {failure.where for failure in read.failures} == {"src/a.js:3", "src/a.js:99"}
+
+
+def test_a_command_that_was_killed_left_a_damaged_report() -> None:
+    read = read_junit(io.BytesIO(b'<testsuite name="s"><testcase name="a"/><testcase name="b">'), "r")
+    assert outcome_of(read, -9)[1].endswith("killed by signal 9")
 
 
 # ── several files, and files that can't be read ──────────────────────────────────────────────────────────────────────

@@ -367,3 +367,124 @@ def test_a_report_cut_off_anywhere_with_anything_behind_it_is_never_a_pass(lengt
     except ReportError:
         return
     assert outcome_of(report, 0)[0] is not Outcome.PASSED
+
+
+# ── what only node's runner and pytest write ─────────────────────────────────────────────────────────────────────────
+
+NODE_TRACE = """
+Error [ERR_TEST_FAILURE]: Expected values to be strictly deep-equal:
++ actual - expected
+
++ 3
+- 4
+    at AsyncResource.runInAsyncScope (node:async_hooks:206:9) {
+  code: 'ERR_TEST_FAILURE',
+  cause: AssertionError [ERR_ASSERTION]: Expected values to be strictly deep-equal:
+  + actual - expected
+  
+  + 3
+  - 4
+      at TestContext.&lt;anonymous> (file:///project/a.test.js:2:27)
+      at Test.run (node:internal/test_runner/test:796:25) {
+    operator: 'deepStrictEqual'
+  }
+}
+"""  # noqa: W293 - as node writes it
+UNPARSED = """/venv/lib/python3.12/site-packages/_pytest/python.py:528: in importtestmodule
+    mod = import_path(
+          ^^^^^^^^^^^^
+&lt;frozen importlib._bootstrap>:1204: in _gcd_import
+    ???
+E     File "/project/tests/test_syn.py", line 1
+E       def test(:
+E   SyntaxError: invalid syntax"""
+GROUP = """+ Exception Group Traceback (most recent call last):
+  |   File "/project/test_c.py", line 3, in test_group
+  |     calc.group()
+  |   File "/project/calc.py", line 14, in group
+  |     raise ExceptionGroup("many", errors)
+  | ExceptionGroup: many (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/project/calc.py", line 12, in parse
+    |     int(value)
+    | ValueError: invalid literal
+    +------------------------------------"""
+
+
+def pytest_report(body: str) -> JUnitReport:
+    text = f'<testsuites><testsuite name="pytest">{body}</testsuite></testsuites>'
+    return read_junit(io.BytesIO(text.encode()), "report.xml", root="/project")
+
+
+def test_a_todo_of_node_that_fails_is_skipped_and_noted() -> None:
+    skipping = read(
+        '<testsuites><testcase name="a" classname="test" failure="t"><skipped type="todo" message="later"/>'
+        '<failure type="testCodeFailure" message="t">Error: t</failure></testcase>'
+        '<testcase name="b" classname="test"/></testsuites>'
+    )
+    assert skipping.counts == Counts(tests=2, passed=1, skipped=1)
+    assert outcome_of(skipping, 0)[0] is Outcome.PASSED
+    assert skipping.notes == ("1 test marked as todo: counted as skipped, whatever came of it",)
+
+
+def test_node_tells_its_message_once_and_no_frame_of_its_own() -> None:
+    message = "Expected values to be strictly deep-equal:+ actual - expected+ 3- 4"
+    failure = f'<failure type="testCodeFailure" message="{message}">{NODE_TRACE}</failure>'
+    told = pytest_report(f'<testcase name="deep" classname="test">{failure}</testcase>')
+    (found,) = told.failures
+    assert found.where == "a.test.js:2"
+    assert found.detail.splitlines() == [
+        "AssertionError [ERR_ASSERTION]",
+        "    at TestContext.<anonymous> (file:///project/a.test.js:2:27) {",
+        "  operator: 'deepStrictEqual'",
+        "}",
+    ]
+
+
+def test_a_file_that_pytest_can_not_collect_is_named_and_told_without_frames_of_pytest() -> None:
+    error = f'<error message="collection failure">{UNPARSED}</error>'
+    told = pytest_report(f'<testcase classname="" name="tests.test_syn">{error}</testcase>')
+    (found,) = told.failures
+    assert (found.test, found.phase, found.kind) == ("tests/test_syn.py", "collect", "SyntaxError")
+    assert told.failing == ("tests/test_syn.py",)
+    assert found.detail.splitlines()[0] == 'E     File "/project/tests/test_syn.py", line 1'
+
+
+def test_a_trace_without_any_frame_of_the_project_stays_whole() -> None:
+    trace = "/venv/lib/python3.12/site-packages/x.py:5: in f\n    g()\nE   ValueError: no"
+    told = pytest_report(
+        f'<testcase classname="test_a" name="test_b"><failure message="no">{trace}</failure></testcase>'
+    )
+    assert told.failures[0].detail == trace
+
+
+def test_a_group_of_exceptions_is_placed_where_the_group_was_raised() -> None:
+    failure = f'<failure message="ExceptionGroup: many (1 sub-exception)">{GROUP}</failure>'
+    told = pytest_report(f'<testcase classname="test_c" name="test_group">{failure}</testcase>')
+    (found,) = told.failures
+    assert found.where == "calc.py:14"
+    assert [(frame.path, frame.line, frame.source) for frame in found.frames] == [
+        ("test_c.py", 3, "calc.group()"),
+        ("calc.py", 14, 'raise ExceptionGroup("many", errors)'),
+    ]
+    assert "ValueError: invalid literal" in found.detail
+
+
+def test_the_summary_of_subtests_is_no_failure_beside_theirs() -> None:
+    summary = '<failure message="contains 1 failed subtest">contains 1 failed subtest</failure>'
+    case = '<testcase classname="test_c" name="test_s">{}</testcase>'
+    both = pytest_report(case.format(f'<failure message="assert 0 == 5">E  assert 0 == 5</failure>{summary}'))
+    assert [failure.message for failure in both.failures] == ["assert 0 == 5"]
+    assert len(pytest_report(case.format(summary)).failures) == 1
+
+
+def test_a_doctest_is_told_by_what_it_expected_and_got() -> None:
+    text = "004 \n005     >>> ev(2)\nExpected:\n    True\nGot:\n    0\n\n/project/calc.py:5: DocTestFailure"
+    message = text.replace("\n", "&#10;")
+    failure = f'<failure message="{message}">{text}</failure>'
+    told = pytest_report(f'<testcase classname="calc" name="calc.ev">{failure}</testcase>')
+    (found,) = told.failures
+    assert (found.test, found.where, found.kind) == ("calc::calc.ev", "calc.py:5", "DocTestFailure")
+    assert (found.expected, found.received) == ("True", "0")
+    assert found.message == "Expected:\n    True\nGot:\n    0"

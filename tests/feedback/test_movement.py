@@ -60,3 +60,27 @@ def test_ends_without_any_failure_are_compared_by_their_reason() -> None:
     late = SuiteEvidence(outcome=Outcome.TIMED_OUT, reason="timed out after 3 s")
     assert same_failures(late, SuiteEvidence(outcome=Outcome.TIMED_OUT, reason="timed out after 4 s"))
     assert not same_failures(late, SuiteEvidence(outcome=Outcome.CRASHED, reason="timed out after 3 s"))
+
+
+def test_only_what_passed_is_fixed() -> None:
+    before = suite({"mended": "a", "skipped": "b", "still": "c"})
+    moved = movement(before, suite({"still": "c"}), passed_now=frozenset({"mended", "other"}))
+    assert (moved.fixed, moved.gone, moved.same) == (("mended",), ("skipped",), ("still",))
+    assert moved.text == "1 fixed, 1 no longer run, 1 still failing"
+
+
+def test_with_the_names_of_what_passed_the_number_of_tests_does_not_matter() -> None:
+    moved = movement(suite({"a": "x", "b": "y"}), suite({"a": "x"}, tests=1), passed_now=frozenset({"b"}))
+    assert moved.text == "1 fixed, 1 still failing"
+
+
+def test_a_crash_hides_what_did_not_run_and_not_what_passed() -> None:
+    crashed = suite({}, outcome=Outcome.CRASHED)
+    assert movement(suite({"a": "x", "b": "y"}), crashed, passed_now=frozenset({"a"})).text == "1 fixed"
+
+
+def test_a_file_that_can_be_collected_again_is_no_test_that_was_fixed() -> None:
+    broken = Failure(test="t.py", phase="collect", message="no", also=("u.py",))
+    before = SuiteEvidence(outcome=Outcome.COLLECTION_ERROR, failing=("t.py", "u.py"), failures=(broken,))
+    assert not movement(before, suite({}, outcome=Outcome.PASSED))
+    assert not movement(before, suite({}, outcome=Outcome.PASSED), passed_now=frozenset({"t.py::a"}))

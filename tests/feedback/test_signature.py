@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_iterctl.control.evidence import Failure, Frame
+from pytest_iterctl.control.evidence import Failure, Frame, Phase
 from pytest_iterctl.feedback.signature import anchor, base_name, coarse, exact, is_test_file, normalised
 
 words = st.text("abcdefgh_", min_size=1, max_size=8)
@@ -214,3 +214,42 @@ def test_functions_without_a_name_are_told_apart_by_their_line() -> None:
     assert coarse(failing(3, "")) != coarse(failing(9, ""))
     assert coarse(failing(3, "round")) == coarse(failing(9, "round"))
     assert coarse(failing(3, "", "x = 1")) == coarse(failing(9, "", "x = 1"))
+
+
+@pytest.mark.parametrize("source", ["raise LookupError(f'unknown user {name} in table')", "assert name in table, name"])
+def test_the_words_that_one_statement_raises_are_not_its_cause(source: str) -> None:
+    def unknown(name: str) -> Failure:
+        frames = (Frame(path="test_a.py", function="test_a"), Frame(path="shop.py", function="find", source=source))
+        return Failure(test=f"test_a.py::test_a[{name}]", kind="LookupError", message=f"{name} is new", frames=frames)
+
+    assert coarse(unknown("alice")) == coarse(unknown("bob"))
+    assert exact(unknown("alice")) != exact(unknown("bob"))
+
+
+def test_an_assertion_in_a_helper_is_the_cause_of_the_test_that_asks() -> None:
+    def checked(test: str, source: str, phase: Phase = "call", path: str = "helpers.py") -> Failure:
+        helper = Frame(path=path, function="same", source="assert got == want")
+        caller = Frame(path="test_a.py", function=test.partition("[")[0], source=source)
+        message = "assert 1 == 2"
+        return Failure(
+            test=f"test_a.py::{test}", phase=phase, kind="AssertionError", message=message, frames=(caller, helper)
+        )
+
+    tax = checked("test_tax[1]", "same(tax(rate), wanted)")
+    assert coarse(tax) == coarse(checked("test_tax[2]", "same(tax(rate), wanted)"))
+    assert coarse(tax) != coarse(checked("test_tax[2]", "same(tax(rate), other)"))
+    assert coarse(tax) != coarse(checked("test_ship", "same(ship(rate), wanted)"))
+    assert coarse(checked("test_a", "a()", "call", "tests/shop.py")) != coarse(
+        checked("test_b", "b()", "call", "tests/shop.py")
+    )
+    # What a fixture or the product asserts is one thing to mend for everyone.
+    assert coarse(checked("test_a", "a()", "setup")) == coarse(checked("test_b", "b()", "setup"))
+    assert coarse(checked("test_a", "a()", "call", "shop.py")) == coarse(checked("test_b", "b()", "call", "shop.py"))
+
+
+def test_the_type_in_front_of_an_assertion_changes_no_signature() -> None:
+    def failed(message: str) -> Failure:
+        frame = Frame(path="test_a.py", line=3, function="test_a", source="check(one)")
+        return Failure(test="test_a.py::test_a[1]", kind="AssertionError", message=message, frames=(frame,))
+
+    assert coarse(failed("AssertionError: assert 'it is' == <Odd>")) == coarse(failed("assert 1 == 2"))

@@ -316,13 +316,44 @@ def test_the_tests_in_flight_are_failures_of_their_own() -> None:
     assert "line 12 in b" in suite.failures[0].detail
 
 
-def test_failures_are_bounded_and_all_failing_ids_are_there() -> None:
+def test_all_failing_ids_are_there_behind_what_could_not_be_collected() -> None:
     failing = tuple(f"t.py::{number}" for number in range(500))
-    failures = tuple(Failure(test=test, message="no") for test in failing[:200])
-    suite = judge(replace(RED, failing=failing, failures=failures, collect_errors=(BROKEN,)), 1)
-    assert len(suite.failures) == 200
-    assert suite.failures[0] == BROKEN
+    suite = judge(replace(RED, failing=failing, collect_errors=(BROKEN,)), 1)
+    assert suite.failures == (BROKEN, *RED.failures)
     assert len(suite.failing) == 501
+
+
+def test_a_file_with_another_error_is_not_lost_behind_very_many_that_miss_a_module() -> None:
+    missing = [
+        Failure(test=f"t{number}.py", phase="collect", kind="ImportError", message="ImportError: no x")
+        for number in range(250)
+    ]
+    broken = Failure(test="z.py", phase="collect", kind="SyntaxError", message="SyntaxError: invalid syntax")
+    log = WitnessLog(started=True, collect_errors=(*missing, broken), exit_line=2, finished=True, status=2)
+    suite = judge(log, 2)
+    assert broken in suite.failures
+    assert len(suite.failures) < 50
+    assert {name for failure in suite.failures for name in (failure.test, *failure.also)} == set(suite.failing)
+
+
+def test_a_gate_without_a_word_is_told_by_the_exit_code_and_not_by_progress() -> None:
+    head = "=== test session starts ===\nplatform linux\nrootdir: /r\ncollected 1 item\n"
+    tail = f"{head}\nt.py .      [100%]\n\n=== 1 passed ==="
+    log = replace(GREEN, status=1, exit_line=1)
+    suite = judge(log, 1, tail=tail)
+    assert suite.reason == suite.failures[0].message == "no test failed, but pytest ended with exit code 1"
+    told = judge(log, 1, tail=f"t.py ..F.sx [ 50%]\nERROR: Coverage failure: total of 40 is less than 90\n{tail}")
+    assert told.failures[0].message.endswith("exit code 1: ERROR: Coverage failure: total of 40 is less than 90")
+
+
+def test_where_a_test_hung_is_told_by_the_interrupt_that_ended_it() -> None:
+    tail = (
+        "!!!!! KeyboardInterrupt !!!!!\n/home/me/project/calc.py:3: KeyboardInterrupt\n(to show a full traceback ...)"
+    )
+    suite = judge(replace(TORN, root="/home/me/project"), None, "timeout", tail)
+    assert suite.failures[0].where == "calc.py:3"
+    foreign = tail.replace("/home/me/project/calc.py", "/usr/lib/python3.11/threading.py")
+    assert judge(replace(TORN, root="/home/me/project"), None, "timeout", foreign).failures[0].where == ""
 
 
 def test_a_syntax_error_is_named_by_what_is_wrong() -> None:

@@ -238,3 +238,23 @@ def test_a_log_that_ends_anywhere_is_never_more_than_what_was_written(length: in
     assert log.unreadable == 0
     assert set(log.tests) <= {"t.py::a", "t.py::b"}
     assert log.finished == (length >= len(whole) - 1)
+
+
+def test_the_type_in_front_of_an_assertion_is_told_once() -> None:
+    told = {"kind": "AssertionError", "message": "AssertionError: assert 'a' == 'b'", "source": "assert f() == 'b'"}
+    (failure,) = read(START, result("t.py::a", "failed", failures=[told])).failures
+    assert (failure.message, failure.expected, failure.received) == ("assert 'a' == 'b'", "'b'", "'a'")
+
+
+def test_what_pytest_was_given_is_known() -> None:
+    log = read(START, {"type": "root", "path": "/x"}, {"type": "session", "positional": ["a", "b.py::c", 3]})
+    assert (log.root, log.positional) == ("/x", ("a", "b.py::c"))
+
+
+@given(st.integers(3000, 4100))
+def test_no_text_is_cut_inside_of_a_secret(before: int) -> None:
+    secret = "Zq8rT2vLm4xWc7PzKd9sHf3J"
+    told = {"message": "é" * (before // 2) + secret + "é" * 4000, "cause": "x " * 140 + secret + " x" * 100}
+    (failure,) = read(START, result("t.py::a", "failed", failures=[told])).failures
+    for text in (failure.message, failure.cause):
+        assert secret in text or not any(secret[start : start + 3] in text for start in range(22))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_iterctl.errors import ReportError
-from pytest_iterctl.feedback.xml_cases import BareCases, KeptText, ReportedCase, ReportedSuite, ReportEvent
+from pytest_iterctl.feedback.xml_cases import BareCases, FailedCases, KeptText, ReportedCase, ReportedSuite, ReportEvent
 from pytest_iterctl.feedback.xml_repair import read_mending
 from pytest_iterctl.feedback.xml_source import CHUNK, Repairs, ReportLimits, ReportSource
 from pytest_iterctl.feedback.xml_stream import NotWellFormedError, read_strictly
@@ -22,6 +22,8 @@ def cases_in(events: Iterable[ReportEvent]) -> list[ReportedCase]:
     for event in events:
         if isinstance(event, BareCases):
             cases += [event.as_case(attributes) for attributes in event.attributes]
+        elif isinstance(event, FailedCases):
+            cases += [event.as_case(failed) for failed in event.cases]
         elif isinstance(event, ReportedCase):
             cases.append(event)
     return cases

@@ -21,7 +21,7 @@ GOOD = [
     "agents:\n  a: {command: [x, --fix], timeout: 5m, env: {A: b}}\n  b: {command: x --fix}\n  c: {person: true}\n",
     "agents:\n  a: {hook: x, person: false}\n  b: {command: 'x {prompt_file}', prompt: file}\n",
     "agents:\n  a: {preset: claude, timeout: 20m, arguments: --model opus}\n  b: {preset: codex, command: [x]}\n",
-    "agents:\n  a: {command: 'x {prompt}', prompt: argument, resume: ['{session_id}', '{prompt}'], leaves: ['*.x']}\n",
+    "agents:\n  a: {command: 'x {prompt}', prompt: argument, resume: ['{session_id}', '{prompt}'], leaves: ['.x*']}\n",
     "agents:\n  a: {preset: mini, session: fresh}\n",
     "agents:\n  a: {command: x, reads: {record: {type: [result, 3], ok: true}, tokens: [a.b, 'c.*'], cost_usd: usd}}\n",
     "agents:\n  a: {command: x, reads: {format: text, calls: {pattern: '^x', scope: count, source: stderr}}}\n",

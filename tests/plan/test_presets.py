@@ -77,10 +77,10 @@ def test_the_version_is_found_in_what_the_tool_prints(name: str, printed: str, v
 
 class TestPuttingTogether:
     def test_what_a_plan_says_comes_before_what_the_preset_says(self) -> None:
-        agent = with_preset(agent_of("{preset: claude, timeout: 10m, arguments: [--model, opus], leaves: ['*.tmp']}"))
+        agent = with_preset(agent_of("{preset: claude, timeout: 10m, arguments: [--model, opus], leaves: ['.tmp*']}"))
         assert agent.preset == "claude"
         assert agent.command == presets()["claude"].command
-        assert (agent.timeout, agent.arguments, agent.leaves) == (600, ("--model", "opus"), ("*.tmp",))
+        assert (agent.timeout, agent.arguments, agent.leaves) == (600, ("--model", "opus"), (".tmp*",))
         assert agent.outcomes == presets()["claude"].outcomes
 
     def test_single_keys_of_its_tables_can_be_changed(self) -> None:
@@ -95,6 +95,24 @@ class TestPuttingTogether:
         assert agent.resume is None
         agent = with_preset(agent_of("{preset: claude, command: [c, -p], resume: [c, -r, '{session_id}']}"))
         assert agent.resume == ("c", "-r", "{session_id}")
+
+    def test_another_command_is_not_asked_for_the_version_of_the_preset_s(self) -> None:
+        assert with_preset(agent_of("{preset: claude, command: [my-claude, -p]}")).version is None
+        own = "{preset: claude, command: [c], version: {command: c --version, pattern: '^(?P<version>.+)'}}"
+        version = with_preset(agent_of(own)).version
+        assert version is not None
+        assert version.command == ("c", "--version")
+
+    @pytest.mark.parametrize("key", ["command", "resume", "hook", "person", "reads", "version", "timeout", "session"])
+    def test_null_says_nothing(self, key: str) -> None:
+        agent = with_preset(agent_of(f"{{preset: claude, {key}: null}}"))
+        assert agent == with_preset(Agent(preset="claude"))
+
+    def test_another_command_is_given_the_prompt_as_the_preset_says(self) -> None:
+        agent = with_preset(agent_of("{preset: cursor, command: [agent, '{prompt}']}"))
+        assert (agent.command, agent.prompt) == (("agent", "{prompt}"), "argument")
+        agent = with_preset(agent_of("{preset: aider, command: [my-aider, '{prompt_file}']}"))
+        assert (agent.command, agent.prompt) == (("my-aider", "{prompt_file}"), "file")
 
     def test_without_a_preset_nothing_changes(self) -> None:
         agent = Agent(command=("x",))
@@ -213,6 +231,28 @@ class TestFreezing:
         ("{command: x, outcomes: [{outcome: done}]}", "agents.a.outcomes[0]: a rule needs at least one of"),
         ("{command: x, budget: {max_cots: [a]}}", "agents.a.budget.max_cots: unknown key"),
         ("{command: x, version: {command: [x], pattern: '^a'}}", "the pattern needs the group (?P<version>…)"),
+        ("{preset: cursor, command: [agent, -p]}", "agents.a: prompt: argument needs {prompt} in one of the command's"),
+        ("{preset: claude, command: [c, '{prompt}']}", "agents.a: {prompt} needs prompt: argument"),
+        ("{preset: claude, arguments: ['{prompt}']}", "agents.a: {prompt} needs prompt: argument"),
+        ("{command: x, arguments: ['{prompt}']}", "agents.a: {prompt} needs prompt: argument"),
+        ("{command: x, arguments: ['{max_cost}']}", "{max_cost} and {max_turns} are for the arguments under budget"),
+        ("{command: x, arguments: ['{max_turns}']}", "{max_cost} and {max_turns} are for the arguments under budget"),
+        ("{command: x, session: resume}", "agents.a: session: resume needs resume, the command that goes on"),
+        ("{preset: aider, session: resume}", "agents.a: session: resume needs resume, the command that goes on"),
+        ("{preset: claude, command: [c], session: resume}", "agents.a: session: resume needs resume, the command"),
+        ("{hook: x, session: resume}", "agents.a: session is for commands"),
+        ("{person: true, session: fresh}", "agents.a: session is for commands"),
+        ("{hook: x, resume: [x, '{session_id}']}", "agents.a: resume is for commands"),
+        ("{command: x, leaves: ['!.env']}", "agents.a.leaves[0]: begins with `!`"),
+        ("{command: x, leaves: ['#x']}", "agents.a.leaves[0]: begins with `#`"),
+        ('{command: x, leaves: ["a\\nhelper.py"]}', "agents.a.leaves[0]: has a control character"),
+        ("{command: x, leaves: [' ']}", "agents.a.leaves[0]: begins or ends with a blank"),
+        ("{command: x, leaves: ['.x ']}", "agents.a.leaves[0]: begins or ends with a blank"),
+        *(
+            (f"{{command: x, leaves: ['{glob}']}}", "agents.a.leaves[0]: could take in any file")
+            for glob in ("*", "**", "**/*", "**/*.py", "*.py", "/", ".", "..", ".*", "./*", "?", "[a-z]*", r"\*", "//")
+        ),
+        ("{command: x, budget: {beyond: -1}}", "agents.a.budget.beyond"),
         ("{command: x, session: new}", "agents.a.session: expected `fresh` or `resume`, got `new`"),
     ],
 )

@@ -288,7 +288,7 @@ def line_of(text: str) -> int:
         ("test_teardown_error", "teardown", "still locked", "OSError", "OSError: still locked"),
         ("test_skips_then_breaks", "teardown", "still locked", "OSError", "OSError: still locked"),
         ("test_unknown_fixture", "setup", "test_unknown_fixture", "FixtureLookupError", "fixture 'absent' not found"),
-        ("TestOld::test_equal", "call", "self.assertEqual(add", "AssertionError", "AssertionError: 3 != 4"),
+        ("TestOld::test_equal", "call", "self.assertEqual(add", "AssertionError", "3 != 4"),
         ("test_group", "call", "raise ExceptionGroup", "ExceptionGroup", "ExceptionGroup: two (2 sub-exceptions)"),
         ("test_told_to_fail", "call", "pytest.fail(", "Failed", "Failed: because"),
         ("test_without_loop", "call", "def test_without_loop", "Failed", "Failed: async def functions are not"),
@@ -335,13 +335,13 @@ def test_a_failure_in_the_call_and_another_in_the_teardown_are_both_told(everyth
 @pytest.mark.parametrize(
     ("test", "contexts"),
     [
-        ("test_subtests", ["[third] (number=0)", "[third] (number=2)"]),
-        ("TestOld::test_subtests", ["(number=0)", "(number=2)"]),
+        ("test_subtests", ["[third] (number=0) assert", "[third] (number=2) assert"]),
+        ("TestOld::test_subtests", ["(number=0) 0 != 1", "(number=2) 2 != 1"]),
     ],
 )
 def test_subtests_are_one_test_with_several_failures(everything: Watched, test: str, contexts: list[str]) -> None:
     found = [failure for failure in everything.suite.failures if failure.test == f"test_all.py::{test}"]
-    assert [failure.message.partition(" a")[0].partition(" A")[0] for failure in found] == contexts
+    assert [failure.message[: len(context)] for failure, context in zip(found, contexts, strict=True)] == contexts
     assert [failure.expected for failure in found] == ["1", "1"]
     assert {failure.where.partition(":")[0] for failure in found} == {"test_all.py"}
 
@@ -1203,3 +1203,109 @@ def test_it_imports_nothing_of_ours() -> None:
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) == {"pytest"}
+
+
+# What pytest really says, where it happened, and where a text is cut ------------------------------------------------
+
+
+def test_assertions_about_strings_are_explained_as_all_others_are(project: Project) -> None:
+    text = """
+    def name(): return "a"
+    def test_string(): assert name() == "b"
+    def test_dict(): assert {"k": name()} == {"k": "b"}
+    def test_in(): assert "x" in name()
+    def test_is(): assert name() is None
+    def test_type(): assert isinstance(name(), int)
+    def test_words(): assert name() == "b", "it's wrong"
+    def test_number(): assert len(name()) == 2
+    """
+    watched = project({"test_a.py": text})
+    found = {
+        failure.test.rpartition("::")[2]: (failure.expected, failure.received) for failure in watched.suite.failures
+    }
+    assert found == {
+        "test_string": ("'b'", "'a'"),
+        "test_dict": ("{'k': 'b'}", "{'k': 'a'}"),
+        "test_in": ("a value that contains 'x'", "'a'"),
+        "test_is": ("None", "'a'"),
+        "test_type": ("a true value", "False, from isinstance('a', int)"),
+        "test_words": ("'b'", "'a'"),
+        "test_number": ("2", "1"),
+    }
+    assert not [failure.message for failure in watched.suite.failures if failure.message.startswith("AssertionError")]
+
+
+def test_strings_of_one_parametrized_assertion_have_one_cause(project: Project) -> None:
+    text = """
+    import pytest
+    @pytest.mark.parametrize("value", ["one", "it's two", 'say "three"', "four == five"])
+    def test_a(value): assert value == "x"
+    """
+    assert len(suite_items(project({"test_a.py": text}).suite)) == 1
+
+
+def test_no_half_of_a_secret_is_written_down(project: Project) -> None:
+    text = """
+    SECRET = "Zq8rT2vLm4xWc7PzKd9sHf3J"
+    def test_lines():
+        print("start " + SECRET + "\\n" + "y\\n" * 989, end="")
+        assert 0
+    def test_one_line():
+        print("x" * 3000 + "MY_TOKEN=" + SECRET + "y" * 1985)
+        assert 0
+    def test_named():
+        print("x" * 3000 + " password: " + SECRET[:12] + " " + "y" * 1987)
+        assert 0
+    def test_message():
+        raise ValueError("x" * 2642 + SECRET + "z" * 4000)
+    """
+    watched = project({"test_a.py": text})
+    for failure in watched.suite.failures:
+        told = f"{failure.message}\n{failure.output}"
+        for start in range(21):
+            assert "Zq8rT2vLm4xWc7PzKd9sHf3J"[start : start + 4] not in told, failure.test
+
+
+def test_places_are_told_from_where_pytest_was_started(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pytest.ini": "[pytest]\npythonpath = lib\n",
+            "lib/calc.py": "def double(n):\n    raise OSError\n",
+            "sub/test_a.py": "from calc import double\ndef test_a():\n    double(1)\n",
+        },
+    )
+    watched = watch(tmp_path / "sub", "test_a.py")
+    failure = watched.only_failure("sub/test_a.py::test_a")
+    assert failure.where == "../lib/calc.py:2"
+    assert [frame.path for frame in failure.frames] == ["test_a.py", "../lib/calc.py"]
+    assert (watched.log.root, watched.log.positional) == (str(tmp_path), ("test_a.py",))
+
+
+def test_a_root_below_the_start_does_not_shorten_the_places(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "a/pytest.ini": "[pytest]\npythonpath = ..\n",
+            "calc.py": "def double(n):\n    raise OSError\n",
+            "a/test_a.py": "from calc import double\ndef test_a():\n    double(1)\ndef test_b(absent): pass\n",
+        },
+    )
+    watched = watch(tmp_path, "a", "-q")
+    failure = watched.only_failure("test_a.py::test_a")
+    assert (failure.where, [frame.path for frame in failure.frames]) == ("calc.py:2", ["a/test_a.py", "calc.py"])
+    assert watched.only_failure("test_a.py::test_b").where == "a/test_a.py:4"
+    assert (watched.log.root, watched.log.positional) == (str(tmp_path / "a"), ("a",))
+
+
+def test_a_file_of_the_repository_outside_of_root_and_start_is_the_projects(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            ".git/HEAD": "",
+            "lib/calc.py": "def double(n):\n    raise OSError\n",
+            "sub/pytest.ini": "[pytest]\npythonpath = ../lib\n",
+            "sub/test_a.py": "from calc import double\ndef test_a():\n    double(1)\n",
+        },
+    )
+    assert watch(tmp_path / "sub").only_failure("test_a.py::test_a").where == "../lib/calc.py:2"
