@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.testing import command_line_of
+from pytest_iterctl.loop.workspace import below
 from pytest_iterctl.plan.environment_settings import settings_from_environment
 from pytest_iterctl.plan.freeze import freeze
 from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
@@ -55,8 +56,8 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
         environment=settings_from_environment(os.environ),
         ini=wishes.ini,
         source=os.path.relpath(found, root) if found is not None else "",
-        plan_folder=_below(home, root),
-        ini_folder=_below(home_of(wishes.ini_file, root), root) if wishes.ini_file is not None else None,
+        plan_folder=below(home, root),
+        ini_folder=below(home_of(wishes.ini_file, root), root) if wishes.ini_file is not None else None,
         only_task=wishes.task,
         default_tests=wishes.own_tests or (),
         default_prompt=wishes.prompt,
@@ -71,11 +72,6 @@ def home_of(file: Path | None, root: Path) -> Path:
         return root
     folder = file.absolute().parent.resolve()
     return folder if folder.is_relative_to(root.resolve()) else root
-
-
-def _below(folder: Path, root: Path) -> str:
-    relative = os.path.relpath(folder.resolve(), root.resolve())
-    return "" if relative == "." else relative
 
 
 def _from_here(settings: SettingsPatch) -> SettingsPatch:

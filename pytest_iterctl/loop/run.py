@@ -19,7 +19,7 @@ from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import RepositoryError, UsageError
 from pytest_iterctl.loop.driver import Driver
 from pytest_iterctl.loop.history import History, Watcher, now
-from pytest_iterctl.loop.workspace import Workspace, new_run_id
+from pytest_iterctl.loop.workspace import Workspace, below, new_run_id
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.redaction import Redactor, redact
@@ -79,7 +79,7 @@ def start_run(
                 root=file_name(os.fsencode(workspace.root)),
                 git_dir=file_name(os.fsencode(workspace.repository.git_dir)),
                 head=workspace.repository.head,
-                directory=_relative(directory, workspace.root),
+                directory=below(directory, workspace.root),
                 as_module=as_module,
                 notify_hooks=any(_uses_hooks(task) for task in clean.tasks) or _hooks_listen(workspace),
             )
@@ -308,15 +308,6 @@ def _refuse_absent_person(plan: FrozenPlan) -> None:
                 f"task {task.id}: the agent is a person and there is no terminal to ask at",
                 hint="run it in a terminal, or name another agent with --agent",
             )
-
-
-def _relative(directory: Path, root: Path) -> str:
-    relative = os.path.relpath(directory, root)
-    try:
-        relative.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"the folder's name is not UTF-8: {file_name(os.fsencode(relative))}") from None
-    return relative
 
 
 def _hooks_listen(workspace: Workspace) -> bool:

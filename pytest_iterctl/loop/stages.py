@@ -238,19 +238,21 @@ class Stages:
         where = f"memory key {key}"
         if suite is not None:
             self._put(key, "generate", "", whole_form(suite, reviews, **past))
+        document = feedback_document(suite, reviews, where=where, **past) if suite is not None else {}
         tried = [attempt for attempt in task.attempts if attempt.iteration > 0 and attempt.suite is not None]
         prompt = GeneratePrompt(
             task=task.id,
             asked=task.task.prompt,
             iteration=iteration,
             max_iterations=task.bound,
-            feedback=long_form(suite, reviews, where=where, **past),
+            # The document holds the long form already.
+            feedback=str(document["text"]) if document else long_form(suite, reviews, where=where, **past),
             guidance=tuple(text for _, text in task.guidance),
             earlier=tuple(f"Iteration {attempt.iteration}: {attempt_text(attempt)}" for attempt in tried),
             command=command_line_of(task.task, as_module=self.as_module),
             changed_nothing=bool(tried) and tried[-1].changed is False,
         ).render()
-        return prompt, feedback_document(suite, reviews, where=where, **past) if suite is not None else {}
+        return prompt, document
 
     def past(self, task: TaskState, iteration: int) -> Past:
         """What an iteration is compared with: the one before it that came to a verdict, and who ever passed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,7 +90,7 @@ class Bench:
         for given in log.positional:
             if given in options:
                 options.remove(given)
-        return shlex.join([*(["python", "-m"] if self.as_module else []), "pytest", *options])
+        return shlex.join(_pytest_words(options, as_module=self.as_module))
 
     def _root(self, log: WitnessLog) -> str:
         """Where the paths of test ids begin, seen from where the tests run."""
@@ -171,4 +171,8 @@ def command_line_of(task: FrozenTask, *, as_module: bool) -> str:
     """The command as a person would type it, for prompts and reports."""
     if task.test is not None:
         return shlex.join(task.test.command)
-    return cut_middle(shlex.join([*(["python", "-m"] if as_module else []), "pytest", *task.tests]), 1000)
+    return cut_middle(shlex.join(_pytest_words(task.tests, as_module=as_module)), 1000)
+
+
+def _pytest_words(arguments: Iterable[str], *, as_module: bool) -> list[str]:
+    return [*(["python", "-m"] if as_module else []), "pytest", *arguments]

@@ -16,10 +16,11 @@ from pytest_iterctl.store.database import Database
 from pytest_iterctl.store.journal import Journal
 from pytest_iterctl.store.memory import Memory
 from pytest_iterctl.store.place import Place
+from pytest_iterctl.text import file_name
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.snapshots import Snapshots
 
-__all__ = ["Workspace", "is_run_id", "new_run_id"]
+__all__ = ["Workspace", "below", "is_run_id", "new_run_id"]
 
 # Crockford's base 32: no letter can be taken for a digit when somebody reads an id aloud.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -36,6 +37,16 @@ def new_run_id() -> str:
 
 def is_run_id(name: str) -> bool:
     return len(name) == _LENGTH and set(name) <= set(_DIGITS)
+
+
+def below(folder: Path, root: Path) -> str:
+    """A folder as the journal names it: seen from the root, and in words that a journal can hold."""
+    relative = os.path.relpath(folder, root)
+    try:
+        relative.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the folder's name is not UTF-8: {file_name(os.fsencode(relative))}") from None
+    return relative
 
 
 class Workspace:

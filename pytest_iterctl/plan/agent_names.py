@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.plan.frozen import NamedAgent
 from pytest_iterctl.plan.model import BUILT_IN_AGENTS, Agent
-from pytest_iterctl.plan.presets import preset_names, presets, with_preset
+from pytest_iterctl.plan.presets import preset_names, with_preset
 from pytest_iterctl.plan.problems import did_you_mean, quoted
 
 __all__ = ["RESERVED_AGENTS", "UnknownAgent", "known_agents", "missing_program", "resolve_agent", "unknown_agent"]
@@ -53,7 +53,7 @@ def resolve_agent(
         return NamedAgent(name=word, spec=Agent(hook=word))
     if word == "person":
         return NamedAgent(name=word, spec=Agent(person=True))
-    if word in presets():
+    if word in preset_names():
         return NamedAgent(name=word, spec=with_preset(Agent(preset=word)))
     program, *arguments = shlex.split(word)
     if not _on_path(program) and "/" not in program:
@@ -63,7 +63,7 @@ def resolve_agent(
 
 def unknown_agent(word: str, names: Iterable[str], *, root: Path) -> UnknownAgent | None:
     """Why the word can't be resolved, or None if it can. A did-you-mean hint is left to those who show it."""
-    if word in names or word in BUILT_IN_AGENTS or word in presets():
+    if word in names or word in BUILT_IN_AGENTS or word in preset_names():
         return None
     if word in RESERVED_AGENTS:
         return UnknownAgent(f"agent {quoted(word)} is not supported by this version", "name a command line instead")

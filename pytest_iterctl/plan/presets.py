@@ -24,22 +24,27 @@ _MERGED = ("env", "reads", "budget")
 
 @cache
 def presets() -> Mapping[str, Agent]:
-    """All presets by name, read once."""
-    text = resources.files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
-    tables = tomllib.loads(text)
-    return MappingProxyType({name: Agent.model_validate_json(json.dumps(table)) for name, table in tables.items()})
+    """All presets by name, made once."""
+    made = {name: Agent.model_validate_json(json.dumps(table)) for name, table in _tables().items()}
+    return MappingProxyType(made)
 
 
 def preset_names() -> tuple[str, ...]:
-    return tuple(presets())
+    """The names alone: every run asks for them, and few need the agents behind them."""
+    return tuple(_tables())
+
+
+@cache
+def _tables() -> Mapping[str, object]:
+    return tomllib.loads(resources.files(__package__).joinpath(_FILE).read_text(encoding="utf-8"))
 
 
 def with_preset(agent: Agent) -> Agent:
     """The agent spelt out: what its preset says, and over it what the plan says."""
     if agent.preset is None:
         return agent
-    if agent.preset not in presets():
-        hint = did_you_mean(agent.preset, presets()) or f"there are {either(presets())}"
+    if agent.preset not in preset_names():
+        hint = did_you_mean(agent.preset, preset_names()) or f"there are {either(preset_names())}"
         raise UsageError(f"unknown preset {quoted(agent.preset)}", hint=hint)
     return _merged(presets()[agent.preset], agent.model_dump(mode="json", exclude_unset=True))
 
