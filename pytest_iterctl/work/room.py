@@ -54,9 +54,15 @@ class Room:
     scratch: Path
     bytecode: Path
 
+    @property
+    def outer(self) -> Path:
+        return self.tree.parent
+
     def variables(self) -> dict[str, str]:
         """What makes a process at home here and nowhere else."""
         return {
+            # A repository around the folder of states is none of the tests' business.
+            "GIT_CEILING_DIRECTORIES": str(self.outer),
             "HOME": str(self.home),
             "XDG_CACHE_HOME": str(self.home / ".cache"),
             "XDG_CONFIG_HOME": str(self.home / ".config"),
@@ -64,7 +70,6 @@ class Room:
             "XDG_STATE_HOME": str(self.home / ".local/state"),
             "TMPDIR": str(self.scratch),
             "PYTHONPYCACHEPREFIX": str(self.bytecode),
-            "PYTHONNOUSERSITE": "1",
         }
 
 
@@ -75,15 +80,24 @@ def contribution(
     *,
     is_protected: Callable[[str], bool],
     installed: frozenset[str] = frozenset(),
+    target_of: Callable[[Kept], bytes] | None = None,
+    roots: Iterable[str] = (".", "src"),
 ) -> Contribution:
     """Sort a change: `changed` are the files that are new or different, `gone` those that are no more.
 
-    `installed` are the top-level modules of the interpreter that runs the tests.
+    `installed` are the top-level modules of the interpreter that runs the tests, `roots` the folders of the tree where
+    it looks for modules. `target_of` says where a link leads;
+    only links that stay in the tree are laid, and none where nobody can say.
     """
     laid: dict[bytes, Kept] = {}
     left_out: list[LeftOut] = []
+    folders = {PurePosixPath(root).parts for root in roots}
     for name, kept in sorted(changed.files.items()):
-        reason = _objection(name, kept, is_new=name not in base.files, installed=installed, is_protected=is_protected)
+        reason = _objection(name, is_protected=is_protected)
+        if not reason and name not in base.files:
+            reason = _shadowed(PurePosixPath(os.fsdecode(name)), installed, folders)
+        if not reason and kept.kind == "link" and (target_of is None or _leads_out(name, target_of(kept))):
+            reason = "is a link that leads out of the tree"
         if reason:
             left_out.append(LeftOut(file_name(name), reason))
         else:
@@ -98,15 +112,36 @@ def contribution(
 
 
 @contextmanager
-def open_room(vault: Vault, base: Manifest, change: Contribution, place: Path) -> Iterator[Room]:
-    """A room below `place`, gone again at the end. The folder around the tree is ours too: pytest looks there."""
+def open_room(
+    vault: Vault,
+    base: Manifest,
+    change: Contribution,
+    place: Path,
+    *,
+    name: str = "tree",
+    also: Manifest | None = None,
+    bytecode: Path | None = None,
+) -> Iterator[Room]:
+    """A room below `place`, gone again at the end. The folder around the tree is ours too: pytest looks there.
+
+    The tree's folder is called `name`, since a package may be called after it. `also` is laid over everything else,
+    `bytecode` is what Python may find compiled already: of installed packages, made by a run that can be trusted.
+    """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     outer = Path(tempfile.mkdtemp(prefix="room-", dir=place))
     try:
-        room = Room(outer / "tree", outer / "home", outer / "tmp", outer / "bytecode")
-        for folder in (room.tree, room.home, room.scratch, room.bytecode):
-            folder.mkdir(mode=0o700)
-        vault.lay(Manifest(MappingProxyType(_put_together(base, change))), room.tree)
+        around = "around" if name in {"home", "tmp", "bytecode"} else ""
+        room = Room(outer / around / name, outer / "home", outer / "tmp", outer / "bytecode")
+        for folder in (room.tree, room.home, room.scratch):
+            folder.mkdir(mode=0o700, parents=True)
+        if bytecode is not None and bytecode.is_dir():
+            shutil.copytree(bytecode, room.bytecode, copy_function=shutil.copyfile)
+        else:
+            room.bytecode.mkdir(mode=0o700)
+        files = _put_together(base, change)
+        if also is not None:
+            files = _put_together(Manifest(MappingProxyType(dict(files))), Contribution(also, frozenset(), left_out=()))
+        vault.lay(Manifest(MappingProxyType(dict(files))), room.tree)
         yield room
     finally:
         shutil.rmtree(outer, ignore_errors=True)
@@ -127,26 +162,30 @@ def _in_the_way(name: bytes, files: Mapping[bytes, Kept]) -> list[bytes]:
     return above or ([other for other in files if other.startswith(name + b"/")] if name not in files else [])
 
 
-def _objection(
-    name: bytes, kept: Kept, *, is_new: bool, installed: frozenset[str], is_protected: Callable[[str], bool]
-) -> str:
+def _objection(name: bytes, *, is_protected: Callable[[str], bool]) -> str:
     path = PurePosixPath(os.fsdecode(name))
     if is_protected(str(path)):
         return "is protected"
-    if kept.kind == "link":
-        return "is a link"
     if path.suffix in _COMPILED or "__pycache__" in path.parts:
         return "is compiled code, which would be run in place of its source"
     if path.suffix == ".pth" or path.name in _STARTED_BY_PYTHON:
         return "is run by Python before anything else"
     if any(part.endswith(_METADATA) for part in path.parts):
         return "is metadata of an installed package, which could register a plugin"
-    return _shadowed(path, installed) if is_new else ""
+    return ""
 
 
-def _shadowed(path: PurePosixPath, installed: frozenset[str]) -> str:
+def _leads_out(name: bytes, target: bytes) -> bool:
+    """Whether a link's target is anywhere but below the root, as far as its text says."""
+    if target.startswith(b"/"):
+        return True
+    whole = os.path.normpath(os.path.join(os.path.dirname(name), target))  # noqa: PTH118, PTH120 - names are bytes
+    return whole.split(b"/")[0] in {b"..", b".git"}
+
+
+def _shadowed(path: PurePosixPath, installed: frozenset[str], folders: Iterable[tuple[str, ...]]) -> str:
     """A new module that would be found before the one that everybody means."""
-    for folder in ((), ("src",)):
+    for folder in folders:
         inner = path.parts[len(folder) :]
         if path.parts[: len(folder)] != folder or not inner:
             continue

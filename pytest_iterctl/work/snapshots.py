@@ -127,9 +127,11 @@ class Snapshots:
         """The paths that differ, as git has them: for whoever must touch the files themselves."""
         return tuple(change.path for change in self._changes(old, new))
 
-    def patch(self, old: str, new: str, *, limit: int | None = None) -> tuple[bytes, bool]:
-        """A patch for people, and whether it was cut to whole lines within `limit` bytes."""
-        return trees.patch(self.repository, old, new, limit=limit)
+    def patch(
+        self, old: str, new: str, *, limit: int | None = None, without: tuple[str, ...] = ()
+    ) -> tuple[bytes, bool]:
+        """A patch for people, and whether it was cut to whole lines within `limit` bytes. `without`: not these."""
+        return trees.patch(self.repository, old, new, limit=limit, without=without)
 
     def write_patch(self, old: str, new: str, path: Path) -> None:
         trees.write_patch(self.repository, old, new, path)

@@ -21,6 +21,7 @@ __all__ = ["Difference", "TreeChange", "changes", "difference", "object_name", "
 
 ABSENT = b"000000"
 SUBMODULE = b"160000"
+_MOST_NAMES = 2000
 _OBJECT = re.compile(r"[0-9a-f]{4,64}|refs/iterctl/[^\s~^:?*\[\\]+")
 _COMPARE = ("diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 _PATCH = ("-p", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
@@ -86,10 +87,19 @@ def difference(repository: Repository, old: str, new: str) -> Difference:
     )
 
 
-def patch(repository: Repository, old: str, new: str, *, limit: int | None = None) -> tuple[bytes, bool]:
-    """A patch for people, and whether it was cut to whole lines within `limit` bytes."""
+def patch(
+    repository: Repository, old: str, new: str, *, limit: int | None = None, without: tuple[str, ...] = ()
+) -> tuple[bytes, bool]:
+    """A patch for people, and whether it was cut to whole lines within `limit` bytes; `without`: not these."""
     with tempfile.TemporaryFile() as output:
-        arguments = (*_PATCH, "-M", object_name(old), object_name(new), "--")
+        names: tuple[str, ...] = ()
+        if without:
+            paths = (os.fsdecode(change.path) for change in changes(repository, old, new))
+            names = tuple(path for path in paths if path not in without)
+            if not names:
+                return b"", False
+            names = names if len(names) <= _MOST_NAMES else ()
+        arguments = (*_PATCH, "-M", object_name(old), object_name(new), "--", *names)
         _stream(repository, arguments, output, limit)
         output.seek(0)
         found = output.read()

@@ -1,0 +1,87 @@
+"""Puts single files of the work tree back to what was kept of them, never through a link that somebody left there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_iterctl.errors import RepositoryError
+from pytest_iterctl.text import file_name
+from pytest_iterctl.work.vault import Kept, Vault
+
+__all__ = ["put_back", "take_away"]
+
+
+def take_away(root: Path, name: bytes) -> None:
+    """Remove a file or link, and the folders that are empty then. What lies behind a linked folder is not ours."""
+    base = os.fsencode(root)
+    if not _is_reached_through_folders(base, name):
+        return
+    path = base + b"/" + name
+    try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            os.unlink(path)  # noqa: PTH108 - names are bytes
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise RepositoryError(f"{file_name(name)} can't be removed: {error.strerror}") from None
+    folder = name.rpartition(b"/")[0]
+    while folder:
+        try:
+            os.rmdir(base + b"/" + folder)  # noqa: PTH106 - names are bytes
+        except OSError:
+            return
+        folder = folder.rpartition(b"/")[0]
+
+
+def put_back(vault: Vault, root: Path, name: bytes, kept: Kept) -> None:
+    """Make the file what was kept. Links and files in the place of its folders give way, a full folder does not."""
+    base = os.fsencode(root)
+    path = base + b"/" + name
+    try:
+        _make_folders(base, name)
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.lstat(path).st_mode):
+                os.rmdir(path)  # noqa: PTH106 - names are bytes
+        partial = path + b".iterctl-partial"
+        with suppress(FileNotFoundError):
+            os.unlink(partial)  # noqa: PTH108 - names are bytes
+        data = vault.content(kept)
+        if kept.kind == "link":
+            os.symlink(data, partial)  # noqa: PTH211 - names are bytes
+        else:
+            mode = 0o777 if kept.kind == "program" else 0o666
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+        os.replace(partial, path)  # noqa: PTH105 - names are bytes
+    except OSError as error:
+        raise RepositoryError(f"{file_name(name)} can't be put back: {error.strerror}") from None
+
+
+def _make_folders(base: bytes, name: bytes) -> None:
+    at = base
+    for part in name.split(b"/")[:-1]:
+        at += b"/" + part
+        try:
+            mode = os.lstat(at).st_mode
+        except FileNotFoundError:
+            os.mkdir(at)  # noqa: PTH102 - names are bytes
+            continue
+        if not stat.S_ISDIR(mode):
+            os.unlink(at)  # noqa: PTH108 - names are bytes
+            os.mkdir(at)  # noqa: PTH102 - names are bytes
+
+
+def _is_reached_through_folders(base: bytes, name: bytes) -> bool:
+    at = base
+    for part in name.split(b"/")[:-1]:
+        at += b"/" + part
+        try:
+            if not stat.S_ISDIR(os.lstat(at).st_mode):
+                return False
+        except FileNotFoundError:
+            return False
+    return True
