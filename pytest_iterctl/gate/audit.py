@@ -15,7 +15,8 @@ from pytest_iterctl.gate.ending import process_ends, stops_at_import
 from pytest_iterctl.gate.equality import agrees_with_everything
 from pytest_iterctl.gate.findings import Finding, Sign
 from pytest_iterctl.gate.framework import asks_whether_it_is_tested, imports_framework, patches, steers_outcome
-from pytest_iterctl.gate.looking import hides_code, looks_at_callers, touches_test_files, watches_interpreter
+from pytest_iterctl.gate.hiding import hides_code, runs_hidden_text
+from pytest_iterctl.gate.looking import looks_at_callers, touches_test_files, watches_interpreter
 from pytest_iterctl.gate.source import Source, Unreadable, parse
 from pytest_iterctl.gate.swallowing import swallows_assertions
 from pytest_iterctl.text import one_line
@@ -35,6 +36,7 @@ _RULES: tuple[Rule, ...] = (
     looks_at_callers,
     watches_interpreter,
     hides_code,
+    runs_hidden_text,
     swallows_assertions,
 )
 #: Rules that say nothing certain about a product that is itself a tool for tests.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import sys
 from collections.abc import Iterator
 
 from pytest_iterctl.gate.findings import Sign
@@ -64,6 +66,7 @@ def _meant(source: Source, value: ast.AST) -> ast.AST | None:
 
 
 def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) -> Sign | None:
+    """The sign, if there is one: about the function, wherever that was put in place, so that its line can be found."""
     if not isinstance(function, ast.FunctionDef | ast.Lambda):
         return None
     answers = _answers(function)
@@ -75,16 +78,21 @@ def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) 
     always = truths.pop() if len(truths) == 1 else None
     helper = is_test_helper(source.path)
     if name in _PLEASING and always is _PLEASING[name]:
-        return _agrees(node, not helper, name, f"{called} gives {always} whatever it is compared with.")
+        return _agrees(function, not helper, name, f"{called} gives {always} whatever it is compared with.")
     if always is not None:
         odd = _is_odd(source, owner, name, always=always)
-        return _agrees(node, False, name, f"{called} always gives {always}.") if odd else None
+        return _agrees(function, False, name, f"{called} always gives {always}.") if odd else None
     if name in _ALONE:
         return None
     if name in _PLEASING and _ignores_other(function) and not any(map(_declines, answers)):
-        return _agrees(node, not helper, name, f"{called} never looks at what it is compared with.")
+        return _agrees(function, not helper, name, f"{called} never looks at what it is compared with.")
+    foreign = _foreign_types(source, owner, _types_asked_for(source, function, answers, pleasing=_PLEASING.get(name)))
+    if foreign:
+        told = " or ".join(foreign)
+        certain = not helper and all(foreign.values())
+        return _agrees(function, certain, name, f"{called} asks for nothing but whether the other is a {told}.")
     if name in _PLEASING and _asks_for_type_only(source, function, answers, pleasing=_PLEASING[name]):
-        return _agrees(node, False, name, f"{called} gives {_PLEASING[name]} for every object of a built-in type.")
+        return _agrees(function, False, name, f"{called} gives {_PLEASING[name]} for every object of a built-in type.")
     return None
 
 
@@ -217,3 +225,101 @@ def _asks_for_type_only(source: Source, function: _Function, answers: list[ast.e
             case _:
                 pass
     return False
+
+
+def _types_asked_for(
+    source: Source, function: _Function, answers: list[ast.expr], *, pleasing: bool | None
+) -> list[ast.expr]:
+    """The types of an `__eq__` that looks at the other's type and at nothing else; none for any other one."""
+    other = _other(function)
+    answers = [answer for answer in answers if not (isinstance(answer, ast.Name) and _declines(answer))]
+    conditions = [each.test for each in _own_nodes(function) if isinstance(each, ast.If | ast.IfExp)]
+    types: list[ast.expr] = []
+    outcomes = {_if_of_type(source, answer, other, types) for answer in answers}
+    alone = None not in {_if_of_type(source, condition, other, []) for condition in conditions}
+    return types if alone and pleasing in outcomes and None not in outcomes and other and pleasing is not None else []
+
+
+def _if_of_type(source: Source, node: ast.expr, other: str, types: list[ast.expr]) -> bool | None:
+    """The answer for an object of the type that is asked for; None when the answer depends on anything else."""
+    asked = _type_asked_for(source, node, other)
+    if asked is not None:
+        types.append(asked)
+        return True
+    match node:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = _if_of_type(source, operand, other, types)
+            return None if inner is None else not inner
+        case ast.BoolOp(op=operator, values=values):
+            parts = [_if_of_type(source, value, other, types) for value in values]
+            if None in parts:
+                return None
+            return any(parts) if isinstance(operator, ast.Or) else all(parts)
+        case ast.Call(func=ast.Name(id="bool"), args=[inner_node]):
+            return _if_of_type(source, inner_node, other, types)
+        case _:
+            return truth(node)
+
+
+def _type_asked_for(source: Source, node: ast.expr, other: str) -> ast.expr | None:
+    match node:
+        case ast.Call(func=func, args=[ast.Name(id=name), types]) if name == other:
+            return types if "builtins.isinstance" in source.names(func) else None
+        case ast.Call(func=func, args=[kind, types]) if _is_type_of(source, kind, other):
+            return types if "builtins.issubclass" in source.names(func) else None
+        case ast.Compare(left=left, ops=[ast.Is() | ast.Eq() | ast.In()], comparators=[right]):
+            if _is_type_of(source, left, other):
+                return right
+            return left if _is_type_of(source, right, other) else None
+        case _:
+            return None
+
+
+def _is_type_of(source: Source, node: ast.expr, name: str) -> bool:
+    match node:
+        case ast.Call(func=func, args=[ast.Name(id=given)]):
+            return given == name and "builtins.type" in source.names(func)
+        case ast.Attribute(value=ast.Name(id=given), attr="__class__"):
+            return given == name
+        case _:
+            return False
+
+
+def _foreign_types(source: Source, owner: ast.ClassDef | None, types: list[ast.expr]) -> dict[str, bool]:
+    """The types that are neither the class itself nor its base, and whether each is Python's own.
+
+    A class of the project may have to do with this one in a way that can't be seen here, which makes it no more than
+    odd; with a base elsewhere it isn't even that.
+    """
+    found: dict[str, bool] = {}
+    bases = {ast.dump(base) for base in owner.bases} if owner is not None else set()
+    own = {"__class__", owner.name if owner is not None else ""}
+    related = owner is None or any(not _is_pythons_own(source, base) for base in owner.bases)
+    for each in _single_types(types):
+        if _is_pythons_own(source, each):
+            found[ast.unparse(each)] = True
+        elif isinstance(each, ast.Name) and not related and each.id not in own and ast.dump(each) not in bases:
+            found[each.id] = False
+    return found
+
+
+def _single_types(types: list[ast.expr]) -> Iterator[ast.expr]:
+    for each in types:
+        match each:
+            case ast.Tuple(elts=inner) | ast.List(elts=inner) | ast.Set(elts=inner):
+                yield from _single_types(inner)
+            case ast.BinOp(left=left, right=right):
+                yield from _single_types([left, right])
+            case _:
+                yield each
+
+
+def _is_pythons_own(source: Source, node: ast.expr) -> bool:
+    """A type of the built-ins or of the standard library; `None` is a value of its own, and honest to be equal to."""
+    names = source.names(node) - {"types.NoneType", "builtins.type()"}
+    return any(
+        isinstance(getattr(builtins, name.removeprefix("builtins."), None), type)
+        or (name.split(".")[0] in sys.stdlib_module_names - {"builtins"} and name.split(".")[-1][:1].isupper())
+        for name in names
+        if not name.endswith(("()", "[]"))
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import PurePosixPath
 
 from pytest_iterctl.gate.findings import Sign
-from pytest_iterctl.gate.paths import is_about, is_test_helper, names_a_test
+from pytest_iterctl.gate.paths import is_about, is_program, is_test_helper, names_a_test
 from pytest_iterctl.gate.source import Source
 
-__all__ = ["hides_code", "looks_at_callers", "touches_test_files", "watches_interpreter"]
+__all__ = ["looks_at_callers", "touches_test_files", "watches_interpreter"]
 
 _FRAMES = {"sys._getframe", "sys._current_frames", "inspect.stack", "inspect.currentframe", "inspect.trace"}
 _FRAMES |= {"inspect.getouterframes", "sys._getframemodulename", "traceback.extract_stack", "traceback.walk_stack"}
@@ -20,19 +22,20 @@ _OBJECTS = {"gc.get_objects", "gc.get_referrers"}
 _TRACERS = {"sys.settrace", "sys.setprofile", "threading.settrace", "threading.setprofile"}
 _TRACERS |= {"threading.settrace_all_threads", "threading.setprofile_all_threads"}
 _INSIDES = {"ctypes.pythonapi", "ctypes.memmove", "ctypes.memset", "forbiddenfruit.curse", "sys.addaudithook"}
-_RUNS = {"builtins.exec", "builtins.eval", "builtins.compile"}
-_DECODES = {"base64", "binascii", "codecs", "zlib", "bz2", "lzma", "marshal", "builtins.bytes", "builtins.chr"}
-_HIDDEN = {"_exit", "_getframe", "settrace", "setprofile", "get_objects", "meta_path", "modules", "abort"}
 _DEEPEST = 20  # joins in one path: nobody writes more
+_MOST_PARTS = 2_000  # names that are sums of names that are sums would never end
 _OPENS = {"builtins.open", "os.open"}
-_READS = {"read_text", "read_bytes", "read", "iterdir", "glob", "rglob"}
+_ASKS = {"exists", "is_dir", "is_file"}
+_READS = {"read_text", "read_bytes", "read", "iterdir", "glob", "rglob", *_ASKS}
 _WRITES = {"write_text", "write_bytes", "unlink", "rename", "replace", "touch", "rmdir", "symlink_to", "hardlink_to"}
 _FILE_WRITERS = {"os.remove", "os.unlink", "os.rename", "os.replace", "os.truncate", "os.symlink", "os.link"}
 _FILE_WRITERS |= {f"shutil.{name}" for name in ("copy", "copy2", "copyfile", "move", "rmtree", "copytree")}
-
-
-_LISTS = {"glob.glob", "glob.iglob", "os.listdir", "os.scandir", "os.walk"}
+_LISTS = {"glob.glob", "glob.iglob", "os.listdir", "os.scandir", "os.walk", "os.stat", "os.access"}
+_LISTS |= {"os.path.exists", "os.path.lexists", "os.path.isdir", "os.path.isfile"}
 _BY_ARGUMENT = (_OPENS, _FILE_WRITERS, _LISTS)
+#: Subjects that have to do with all folders of a project.
+_PACKAGING = ("packag", "build", "install", "deploy", "release", "scaffold", "layout")
+_OWN_PLACES = {"__file__", "os.getcwd()", "pathlib.Path.cwd()", "os.curdir"}
 
 
 def looks_at_callers(source: Source) -> Iterator[Sign]:
@@ -117,32 +120,6 @@ def _from_address(source: Source, call: ast.Call) -> bool:
     return reaches and any("builtins.id()" in source.names(arg) for arg in call.args)
 
 
-def hides_code(source: Source) -> Iterator[Sign]:
-    """Code that is decoded before it runs, and names that are put together so that nobody finds them."""
-    for node in source.nodes:
-        if not isinstance(node, ast.Call):
-            continue
-        names = source.names(node.func)
-        if names & _RUNS and node.args and _is_decoded(source, node.args[0]):
-            yield Sign(node, "hides-code", False, "exec", "runs code that it decodes first, so nobody can read it.")
-        elif "builtins.getattr" in names and len(node.args) > 1 and not source.names(node):
-            attribute = source.text(node.args[1])
-            if attribute in _HIDDEN and not isinstance(node.args[1], ast.Constant):
-                yield Sign(node, "hides-code", False, attribute, f"spells {attribute!r} so that it can't be found.")
-            elif attribute is None and _is_decoded(source, node.args[1]) and source.names(node.args[0]) & {"os", "sys"}:
-                yield Sign(node, "hides-code", False, "getattr", "takes an attribute whose name is decoded first.")
-
-
-def _is_decoded(source: Source, node: ast.expr, *, through_name: bool = True) -> bool:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call):
-            for name in source.names(part.func):
-                if name in _DECODES or name.split(".")[0] in _DECODES or name.startswith("builtins.bytes."):
-                    return True
-    given = source.given(node) if isinstance(node, ast.Name) else None
-    return through_name and given is not None and _is_decoded(source, given, through_name=False)
-
-
 def touches_test_files(is_protected: Callable[[str], bool]) -> Callable[[Source], Iterator[Sign]]:
     """Product code that opens tests. Tools that lay out other projects do so below a folder that they are given."""
 
@@ -152,12 +129,37 @@ def touches_test_files(is_protected: Callable[[str], bool]) -> Callable[[Source]
             if writes is None or not isinstance(node, ast.Call):
                 continue
             path, anchored = _path_in(source, node)
-            if path and (names_a_test(path) or is_protected(path)):
+            if path and _is_test_folder(source, path, is_protected):
+                yield _looks_for_folder(source, node, path, anchored=anchored)
+            elif path and (names_a_test(path) or is_protected(path)):
                 certain = anchored and not is_test_helper(source.path) and (writes or names_a_test(path))
                 done = "changes" if writes else "reads"
                 yield Sign(node, "touches-test-files", certain, done, f"{done} {path!r}, which belongs to the tests.")
 
     return rule
+
+
+def _is_test_folder(source: Source, path: str, is_protected: Callable[[str], bool]) -> bool:
+    """Whether the path is that of a whole folder of tests: anything in there would be protected."""
+    if names_a_test(path) or "*" in path:
+        return False
+    around = ("", *(f"{folder}/" for folder in PurePosixPath(source.path).parents if str(folder) != "."))
+    return any(is_protected(f"{folder}{path.rstrip('/')}/any") for folder in around)
+
+
+def _looks_for_folder(source: Source, call: ast.Call, path: str, *, anchored: bool) -> Sign:
+    """Where there are tests there is a test run: only a tool asks for that, and it asks where its user works."""
+    aside = is_test_helper(source.path) or is_program(source.path) or is_about(source.path, *_PACKAGING)
+    own = any(source.names(each) & _OWN_PLACES for each in islice(_expressions(source, call), _MOST_PARTS))
+    text = f"looks for {path!r}, the folder of the tests."
+    return Sign(call, "touches-test-files", anchored and own and not aside, "looks for", text)
+
+
+def _expressions(source: Source, node: ast.AST, through: int = 3) -> Iterator[ast.AST]:
+    for part in ast.walk(node):
+        yield part
+        if isinstance(part, ast.Name) and through and (given := source.given(part)) is not None:
+            yield from _expressions(source, given, through - 1)
 
 
 def _file_call(source: Source, call: ast.Call) -> bool | None:
@@ -213,6 +215,5 @@ def _joined(source: Source, node: ast.expr, depth: int = 0, through: int = 3) ->
         case ast.Name() if through and (given := source.given(node)) is not None and depth < _DEEPEST:
             return _joined(source, given, depth + 1, through - 1)
         case _:
-            own = {"__file__", "os.getcwd()", "pathlib.Path.cwd()", "os.curdir"}
             around = (source.names(each) for each in ast.walk(node) if isinstance(each, ast.expr))
-            return [], any(names & own for names in around)
+            return [], any(names & _OWN_PLACES for names in around)

@@ -6,16 +6,28 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import PurePosixPath
 
 from pytest_iterctl.gate.configuration import SHARED_FILES, same_test_configuration
+from pytest_iterctl.gate.foreign import (
+    PACKAGE_SETTINGS,
+    CommandTests,
+    Reason,
+    data_that_tests_name,
+    is_test_name,
+    same_package_settings,
+)
+from pytest_iterctl.gate.globs import matches
 from pytest_iterctl.gate.read_by_tests import files_that_tests_read
 
 __all__ = ["Protection", "PytestFacts", "same_test_configuration"]
 
 _OWN_FILES = frozenset({"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc", "coverage.toml"})
+_BESIDE_TESTS = frozenset({"__init__.py", "conftest.py", "setup.py"})
 _TEST_FOLDERS = frozenset({"tests", "test", "testing"})
+#: Python runs them by itself, so they are no tests, wherever they lie.
+_LOADED_UNASKED = re.compile(r"__init__\.py|(?:site|user)customize\.py|.*\.(?:pth|pyc|pyo)")
+_PLUGIN = re.compile(r"pytest_\w+\.py|(?:\w+_)?plugins?\.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,16 @@ class PytestFacts:
     python_files: tuple[str, ...] = ("test_*.py", "*_test.py")
     testpaths: tuple[str, ...] = ()
     doctest_files: tuple[str, ...] = ("test*.txt",)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, object]) -> PytestFacts:
+        """From what a test run said about itself; what it did not say, or not understandably, is pytest's default."""
+        usual = cls()
+        return cls(
+            python_files=_texts(facts.get("python_files")) or usual.python_files,
+            testpaths=_texts(facts.get("testpaths")),
+            doctest_files=_texts(facts.get("doctest_globs")) or usual.doctest_files,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +62,8 @@ class Protection:
     read: Mapping[str, str]  # data file → the test that names it
     protect: tuple[str, ...]
     may_change: tuple[str, ...]
+    packages: frozenset[str] = frozenset()  # folders with tests only, which an `__init__.py` would give other names
+    command: CommandTests | None = None  # what runs the tests, if it is not pytest
 
     @classmethod
     def of(
@@ -60,18 +84,45 @@ class Protection:
         """
         known = frozenset(files)
         tests = frozenset(path for path in known if _is_test(path, config))
-        given = {_folder(argument) for argument in (*config.testpaths, *test_roots)} - {""}
+        given = {_folder(argument) for argument in test_roots} | set(_everywhere(config.testpaths, known))
+        given.discard("")
         matching = {folder for entry in given for folder in _folders_like(entry, known)}
         roots = _test_folders(tests) | {folder for folder in matching if _is_for_tests(folder, known, tests)}
         named = frozenset(given & known)
-        bare = cls(config, frozenset(roots), named, {}, protect, may_change)
+        bare = cls(config, frozenset(roots), named, {}, protect, may_change, _packages(known, tests))
         readers = {path: data for path, data in sources.items() if path.endswith(".py") and bare.is_protected(path)}
         read = {
             path: reader
             for path, reader in files_that_tests_read(readers, known).items()
             if PurePosixPath(path).name not in SHARED_FILES
         }
-        return cls(config, bare.roots, named, read, protect, may_change)
+        return cls(config, bare.roots, named, read, protect, may_change, bare.packages)
+
+    @classmethod
+    def for_command(
+        cls,
+        files: Iterable[str],
+        *,
+        command: tuple[str, ...],
+        junit: str,
+        protect: tuple[str, ...],
+        may_change: tuple[str, ...],
+        sources: Mapping[str, bytes],
+    ) -> Protection:
+        """What is protected when the tests are a command of any language, which may well run pytest among others.
+
+        `junit` is where its reports are, `sources` the contents of tests and of the root's `package.json`.
+        """
+        known = frozenset(files)
+        tests = CommandTests.of(known, command=command, junit=junit, sources=sources)
+        bare = cls(PytestFacts(), frozenset(), frozenset(), {}, protect, may_change, command=tests)
+        readers = {path: data for path, data in sources.items() if bare.is_protected(path)}
+        modules = {path: data for path, data in readers.items() if path.endswith(".py")}
+        others = {path: data for path, data in readers.items() if path not in modules}
+        read = data_that_tests_name(others, known) | files_that_tests_read(modules, known)
+        shared = {*SHARED_FILES, PACKAGE_SETTINGS}
+        own = {path: reader for path, reader in read.items() if PurePosixPath(path).name not in shared}
+        return cls(bare.facts, bare.roots, bare.named, own, protect, may_change, command=tests)
 
     def is_protected(self, path: str) -> bool:
         """Whether the base's version counts. A file that holds more than settings of tests: see `keeps`."""
@@ -84,44 +135,76 @@ class Protection:
     def keeps(self, path: str, before: bytes | None, after: bytes | None) -> bool:
         """Whether this change of a file is kept out of the verdict.
 
-        `pyproject.toml`, `setup.cfg` and `tox.ini` hold much that is no test's business, so they are kept out only
-        when the settings of tests differ.
+        `pyproject.toml`, `setup.cfg`, `tox.ini` and, for commands, `package.json` hold much that is no test's business,
+        so they are kept out only when the settings of tests differ.
         """
         if self.is_protected(path):
             return before != after
-        if PurePosixPath(path).name not in SHARED_FILES or self._is_released(path):
+        name = PurePosixPath(path).name
+        if self._is_released(path):
             return False
-        return not same_test_configuration(PurePosixPath(path).name, before, after)
+        if name == PACKAGE_SETTINGS and self.command:
+            return not same_package_settings(before, after)
+        return name in SHARED_FILES and not same_test_configuration(name, before, after)
+
+    def is_new_test(self, path: str) -> bool:
+        """Whether an agent may add this file, to be run apart: a test, or what lies beside tests for their use.
+
+        Not so what pytest or Python loads by itself, what configures the tests, and what the task protects by name.
+        """
+        name = PurePosixPath(path).name
+        if _LOADED_UNASKED.fullmatch(name) or (_PLUGIN.fullmatch(name) and not self.is_test(path)):
+            return False
+        return self._found(path).may_be_added
+
+    def is_test(self, path: str) -> bool:
+        """Whether its name alone makes a file a test."""
+        return is_test_name(PurePosixPath(path).name) if self.command else _is_test(path, self.facts)
 
     def _reason(self, path: str) -> str:
-        if self._is_released(path):
-            return ""
-        for entry in self.protect:
-            if not entry.startswith("!") and _matches(entry, path):
-                return f"the task protects {entry}"
-        return self._own_reason(path)
+        return self._found(path).words
 
-    def _own_reason(self, path: str) -> str:
-        name = PurePosixPath(path).name
-        if name == "conftest.py":
-            return "pytest reads every conftest.py"
-        if name in _OWN_FILES:
-            return "it configures the tests"
+    def _found(self, path: str) -> Reason:
+        if self._is_released(path):
+            return Reason()
+        for entry in self.protect:
+            if not entry.startswith("!") and matches(entry, path):
+                return Reason(f"the task protects {entry}")
+        pure = PurePosixPath(path)
+        if pure.name == "conftest.py":
+            return Reason("pytest reads every conftest.py")
+        if pure.name in _OWN_FILES:
+            return Reason("it configures the tests")
+        found = self.command.reason(path) if self.command else self._by_pytest(path)
+        if not found.words and path in self.read:
+            return Reason(f"{self.read[path]} reads it")
+        return found
+
+    def _by_pytest(self, path: str) -> Reason:
+        pure = PurePosixPath(path)
         if path in self.named:
-            return "it was given to pytest as tests"
+            return Reason("it was given to pytest as tests")
         if _is_test(path, self.facts):
-            return "its name makes it a test file"
-        folder = next((str(each) for each in PurePosixPath(path).parents if str(each) in self.roots), "")
+            return Reason("its name makes it a test file", may_be_added=True)
+        folder = next((str(each) for each in pure.parents if str(each) in self.roots), "")
         if folder:
-            return f"it lies in {folder}/, which belongs to the tests"
-        return f"{self.read[path]} reads it" if path in self.read else ""
+            return Reason(f"it lies in {folder}/, which belongs to the tests", may_be_added=True)
+        if pure.name == "__init__.py" and str(pure.parent) in self.packages:
+            return Reason("it would give the tests beside it other names")
+        return Reason()
 
     def _is_released(self, path: str) -> bool:
         """The later of two entries that match decides in `protect`; `may_change` stands above it."""
-        if any(_matches(entry.removeprefix("!"), path) for entry in self.may_change):
+        if any(matches(entry.removeprefix("!"), path) for entry in self.may_change):
             return True
-        last = next((entry for entry in reversed(self.protect) if _matches(entry.removeprefix("!"), path)), "")
+        last = next((entry for entry in reversed(self.protect) if matches(entry.removeprefix("!"), path)), "")
         return last.startswith("!")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.split())
+    return tuple(text for text in value if isinstance(text, str) and text) if isinstance(value, list | tuple) else ()
 
 
 def _is_test(path: str, facts: PytestFacts) -> bool:
@@ -143,6 +226,20 @@ def _test_folders(tests: frozenset[str]) -> set[str]:
             if folder.name in _TEST_FOLDERS and (folder.name != "testing" or not depth):
                 found.add(str(folder))
     return found
+
+
+def _packages(known: frozenset[str], tests: frozenset[str]) -> frozenset[str]:
+    """Folders whose modules are all tests."""
+    modules = {path for path in known if path.endswith(".py") and PurePosixPath(path).name not in _BESIDE_TESTS}
+    product = {str(PurePosixPath(path).parent) for path in modules - tests}
+    return frozenset(str(PurePosixPath(path).parent) for path in modules & tests) - product
+
+
+def _everywhere(testpaths: tuple[str, ...], known: frozenset[str]) -> set[str]:
+    """`testpaths` seen from each folder that pytest could take for its root: a repository may hold several projects."""
+    settings = {*_OWN_FILES, *SHARED_FILES}
+    bases = {PurePosixPath(path).parent for path in known if PurePosixPath(path).name in settings}
+    return {str(base / folder) for base in (*bases, PurePosixPath()) for folder in map(_folder, testpaths) if folder}
 
 
 def _folder(argument: str) -> str:
@@ -173,46 +270,10 @@ def _is_for_tests(folder: str, known: frozenset[str], tests: frozenset[str]) -> 
 
 
 def _is_module(path: str, tests: frozenset[str]) -> bool:
-    plain = {"__init__.py", "conftest.py", "setup.py"}
-    return path.endswith(".py") and path not in tests and PurePosixPath(path).name not in plain
+    return path.endswith(".py") and path not in tests and PurePosixPath(path).name not in _BESIDE_TESTS
 
 
 def _subject(test: str) -> str:
     """The module that a test is called after, in the same folder: where it exists, the folder is the product's."""
     pure = PurePosixPath(test)
     return str(pure.with_name(f"{pure.stem.removeprefix('test_').removesuffix('_test')}.py"))
-
-
-def _matches(pattern: str, path: str) -> bool:
-    return _pattern(pattern).fullmatch(path) is not None
-
-
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    """Globs as in `.gitignore`: without a slash anywhere, `**` over folders, and a folder means all below it."""
-    plain = pattern.strip().removeprefix("./")
-    anchored = "/" in plain.rstrip("/")
-    parts = []
-    for piece in re.findall(r"\*\*/|/\*\*$|\*\*|\*|\?|\[!?[^\]/]+\]|[^*?\[]+|\[", plain.strip("/")):
-        match piece:
-            case "**/":
-                parts.append("(?:.*/)?")
-            case "/**":
-                parts.append("/.+")
-            case "**":
-                parts.append(".*")
-            case "*":
-                parts.append("[^/]*")
-            case "?":
-                parts.append("[^/]")
-            case _ if piece.startswith("[") and piece.endswith("]") and len(piece) > 2:  # noqa: PLR2004 - not empty
-                negated = piece[1] == "!"
-                inner = piece[1 + negated : -1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
-                parts.append(f"[{'^' * negated}{inner}]")
-            case _:
-                parts.append(re.escape(piece))
-    prefix = "" if anchored else "(?:.*/)?"
-    try:
-        return re.compile(f"(?s:{prefix}{''.join(parts)}(?:/.*)?)")
-    except re.error:  # a range that isn't one, such as [z-a]
-        return re.compile(f"(?s:{prefix}{re.escape(plain)}(?:/.*)?)")

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_iterctl.gate.audit import Finding, audit
+from pytest_iterctl.gate.sabotage import sabotaged_at
 
 
 def is_protected(path: str) -> bool:
@@ -156,7 +157,64 @@ CERTAIN = {
                     return True
         """,
     ),
+    "equal to every text": (
+        "agrees-with-everything",
+        "class A(str):\n    def __eq__(self, other):\n        return isinstance(other, str)\n",
+    ),
+    "equal to every text or itself": (
+        "agrees-with-everything",
+        "class A:\n    def __eq__(self, other):\n        return isinstance(other, (A, str)) and True\n",
+    ),
+    "equal to every text by type": (
+        "agrees-with-everything",
+        "class A:\n    def __eq__(self, o):\n        return type(o) is str or o.__class__ == int or False\n",
+    ),
+    "equal to every decimal": (
+        "agrees-with-everything",
+        "from decimal import Decimal as D\nclass A:\n    __eq__ = lambda self, o: bool(isinstance(o, D | int))\n",
+    ),
+    "equal to every text or declined": (
+        "agrees-with-everything",
+        """
+        class A:
+            def __eq__(self, other):
+                if not isinstance(other, str):
+                    return NotImplemented
+                return issubclass(type(other), str)
+        """,
+    ),
+    "unequal to no text": (
+        "agrees-with-everything",
+        "class A:\n    def __ne__(self, other):\n        return not isinstance(other, str)\n",
+    ),
     # looks where it has no business
+    "decoded code": ("runs-hidden-text", "import base64\ndef f(text):\n    exec(base64.b64decode(text))\n"),
+    "decoded code in a variable": (
+        "runs-hidden-text",
+        "import zlib\ndef f(t):\n    c = zlib.decompress(t).decode()\n    exec(compile(c, 'x', 'exec'))\n",
+    ),
+    "code in bytecode": ("runs-hidden-text", "import marshal\nexec(marshal.loads(DATA))\n"),
+    "rotated code": ("runs-hidden-text", "import codecs\ndef f(t):\n    exec(codecs.decode(t, 'rot13'))\n"),
+    "decoded code from a file": (
+        "runs-hidden-text",
+        "import base64\ndef f(p):\n    with open(p) as file:\n        exec(base64.b64decode(file.read()))\n",
+    ),
+    "asks for the folder of the tests": (
+        "touches-test-files",
+        "import pathlib\ndef f():\n    return (pathlib.Path(__file__).parents[1] / 'tests').is_dir()\n",
+    ),
+    "asks for the folder of the tests by os": (
+        "touches-test-files",
+        "import os\nx = os.path.exists(os.path.join(os.path.dirname(__file__), '..', 'tests'))\n",
+    ),
+    "asks for the folder of the tests where it works": (
+        "touches-test-files",
+        "from pathlib import Path\nT = Path.cwd() / 'tests'\ndef f():\n    return T.exists()\n",
+    ),
+    "lists the tests": (
+        "touches-test-files",
+        "from pathlib import Path\ndef f():\n    return list((Path(__file__).parent / 'tests').iterdir())\n",
+    ),
     "caller's variable by traceback": (
         "looks-at-callers",
         "def f(error):\n    return error.__traceback__.tb_frame.f_back.f_locals['expected']\n",
@@ -222,8 +280,32 @@ def test_a_cheat_is_certain(rule: str, program: str) -> None:
 SUSPICIOUS = {
     "frames of a logger": ("looks-at-callers", "import sys\ndef find():\n    return sys._getframe(2).f_code.co_name\n"),
     "all objects": ("walks-objects", "import gc\ndef f():\n    return len(gc.get_objects())\n"),
-    "decoded code": ("hides-code", "import base64\ndef f(text):\n    exec(base64.b64decode(text))\n"),
-    "decoded code in a variable": ("hides-code", "import zlib\ndef f(t):\n    c = zlib.decompress(t)\n    exec(c)\n"),
+    "code in package data": (
+        "runs-hidden-text",
+        "from pathlib import Path\nexec(Path(__file__).with_name('locale.dat').read_text())\n",
+    ),
+    "code in an open file": (
+        "runs-hidden-text",
+        "import os\nP = os.path.join(os.path.dirname(__file__), 'a.txt')\nwith open(P) as f:\n    exec(f.read())\n",
+    ),
+    "code in a file of the work tree": ("runs-hidden-text", "def f():\n    exec(open('a.dat').read())\n"),
+    "code in a resource": (
+        "runs-hidden-text",
+        "import importlib.resources as r\nt = r.files('a').joinpath('b').read_text()\nexec(compile(t, 'b', 'exec'))\n",
+    ),
+    "code in JSON": (
+        "runs-hidden-text",
+        "import json, pathlib\nD = json.loads(pathlib.Path(__file__).with_name('a.json').read_text())\nexec(D['x'])\n",
+    ),
+    "code in numbers": ("runs-hidden-text", "def f(codes):\n    exec(''.join(chr(c + 1) for c in codes))\n"),
+    "asks for a folder of tests where its user works": (
+        "touches-test-files",
+        "from pathlib import Path\ndef f():\n    return Path('tests').is_dir()\n",
+    ),
+    "equal to every object of another class": (
+        "agrees-with-everything",
+        "class B: pass\nclass A:\n    def __eq__(self, other):\n        return isinstance(other, B)\n",
+    ),
     "the interpreter's insides": ("reaches-inside", "import ctypes\nctypes.pythonapi.PyErr_Clear()\n"),
     "memory by address": ("reaches-inside", "from ctypes import c_long\ndef f(x):\n    c_long.from_address(id(x))\n"),
     "a null object": ("agrees-with-everything", "class Null:\n    def __bool__(self):\n        return False\n"),
@@ -307,6 +389,19 @@ HONEST = {
     "passed on": "class A(int):\n    def __eq__(self, other):\n        return super().__eq__(other)\n",
     "one of a kind": "class A:\n    def __eq__(self, other):\n        return isinstance(other, A)\n",
     "arguments passed on": "class A:\n    def __eq__(self, *others):\n        return self.x == others[0].x\n",
+    "one of a kind by type": "class A:\n    def __eq__(self, other):\n        return type(other) is type(self)\n",
+    "one of its class": "class A:\n    def __eq__(self, o):\n        return isinstance(o, self.__class__)\n",
+    "one of its family": "class A(Base):\n    def __eq__(self, other):\n        return isinstance(other, Base)\n",
+    "one of a family elsewhere": "class A(Base):\n    def __eq__(self, o):\n        return isinstance(o, Root)\n",
+    "equal to None": "class A:\n    def __eq__(self, o):\n        return isinstance(o, (A, type(None))) or o is None\n",
+    "a type and a value": "class A(str):\n    def __eq__(self, o):\n        return isinstance(o, str) and len(o) > 3\n",
+    "a type in some cases": """
+        class A:
+            def __eq__(self, other):
+                if self.wild:
+                    return isinstance(other, str)
+                return False
+    """,
     "an infinity": """
         class Top:
             def __lt__(self, other):
@@ -365,6 +460,31 @@ HONEST = {
     "types only": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pytest\n",
     "an alias for a module": "import sys\nsys.modules[__name__] = object()\nsys.modules['a.b'] = sys\n",
     "code that is made": "def f(n):\n    exec(f'def g(): return {n}', {})\n    return eval('1 + 1')\n",
+    "code that is joined": "def f(lines):\n    exec('\\n'.join(lines), {})\n    exec(''.join(['a', 'b']))\n",
+    "a template": """
+        from pathlib import Path
+        PAGE = Path(__file__).with_name('page.html').read_text()
+        def render(text):
+            code = compile(translated(PAGE), 'page', 'exec')
+            exec(code, {})
+    """,
+    "a version": """
+        from pathlib import Path
+        about = {}
+        exec(Path(__file__).with_name('_version.py').read_text(), about)
+    """,
+    "a configuration": """
+        def from_file(path):
+            names = {}
+            with open(path) as file:
+                exec(compile(file.read(), path, 'exec'), names)
+            return names
+    """,
+    "an expression that is given": "def f(file):\n    return eval(file.read())\n",
+    "a plugin": "import importlib.util as u\ndef f(p):\n    return u.spec_from_file_location('a', p)\n",
+    "a literal": "import ast, base64\ndef f(t):\n    return ast.literal_eval(base64.b64decode(t).decode())\n",
+    "data beside it": "import os\nx = os.path.isdir(os.path.join(os.path.dirname(__file__), 'data'))\n",
+    "a folder below another": "def f(root):\n    return (root / 'data' / 'tested').exists()\n",
     "an attribute by name": "import os\ndef f(n):\n    return getattr(os, 'O_' + n), getattr(os, 'getuid', None)\n",
     "words": "def f():\n    '''Looks at PYTEST_CURRENT_TEST.'''\n    return 'run pytest in tests/test_a.py'\n",
     "a variable for others": "def f(env):\n    env['PYTEST_ADDOPTS'] = ''\n",
@@ -393,6 +513,42 @@ def test_helpers_for_tests_and_plugins_are_suspicious_at_most(path: str) -> None
 def test_a_program_may_end_itself(path: str) -> None:
     assert found("import sys\nsys.exit(0)\n", path=path) == ()
     assert rules("import os\nos._exit(0)\n", path=path) == {("ends-process", False)}
+
+
+@pytest.mark.parametrize("path", ["setup.py", "scripts/release.py", "tools/a.py", "pkg/packaging.py", "pkg/testing.py"])
+def test_a_tool_may_look_for_the_tests(path: str) -> None:
+    program = "from pathlib import Path\nx = (Path(__file__).parent / 'tests').is_dir()\n"
+    assert rules(program, path=path) == {("touches-test-files", False)}
+
+
+def test_a_packages_own_folder_of_tests_is_known_by_where_the_module_lies() -> None:
+    program = "from pathlib import Path\nx = (Path(__file__).parent / 'checks').is_dir()\n"
+    files = {"pkg/a.py": program.encode()}
+    assert [each.certain for each in audit({}, files, is_protected=lambda path: "pkg/checks/" in path)] == [True]
+    assert audit({}, files, is_protected=is_protected) == ()
+
+
+@pytest.mark.parametrize("path", ["setup.py", "scripts/make.py", "docs/noxfile.py"])
+def test_a_program_may_run_a_file_of_its_own(path: str) -> None:
+    program = "from pathlib import Path\nexec(Path(__file__).with_name('about.txt').read_text())\n"
+    assert found(program, path=path) == ()
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("x = 1\nclass A:\n    y = 2\n    def __eq__(self, other):\n        return True\n", 4),
+        ("class A: pass\ndef yes(*a):\n    return True\nA.__eq__ = yes\n", 2),
+        ("class A:\n    def yes(*a):\n        return True\n    __eq__ = yes\n", 2),
+        ("A = type('A', (int,), {\n    'x': 3,\n    '__eq__': lambda s, o: True})\n", 3),
+        ("class A: pass\nsetattr(\n    A, '__eq__',\n    lambda s, o: True)\n", 4),
+        ("class A:\n    @final\n    def __eq__(self, other):\n        return isinstance(other, str)\n", 3),
+    ],
+)
+def test_a_comparison_is_found_where_it_can_be_broken(program: str, line: int) -> None:
+    (finding,) = found(program)
+    assert (finding.rule, finding.line) == ("agrees-with-everything", line)
+    assert sabotaged_at(program.encode(), frozenset({line}), "broken") is not None
 
 
 def test_a_function_that_runs_the_tests_may_import_pytest() -> None:
@@ -542,6 +698,11 @@ def test_what_can_not_be_read_is_said(data: bytes, said: str) -> None:
 )
 def test_names_that_stand_for_themselves_come_to_an_end(program: str) -> None:
     assert found(f"{program}\nx = x + x + x\nopen(x)\nexec(x)\ngetattr(x, x)\n") == ()
+
+
+def test_sums_of_sums_come_to_an_end() -> None:
+    lines = [f"a{number} = {' + '.join([f'a{number + 1}'] * 300)}" for number in range(4)]
+    assert found("\n".join([*lines, "exec(a0)", "open(a0).read()", "a0.read_text()", "(a0 / 'tests').is_dir()"])) != ()
 
 
 def test_a_syntax_error_is_no_finding() -> None:

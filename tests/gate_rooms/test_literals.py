@@ -155,3 +155,8 @@ def test_any_bytes_in_any_order_give_the_same(
 @given(st.integers() | st.floats(allow_nan=False) | st.text(max_size=20) | st.binary(max_size=20))
 def test_any_literal_can_be_compared(value: object) -> None:
     found(f"def f(x):\n    if x == {value!r}:\n        return 34\n", tests=f"assert f({value!r}) == 34\n")
+
+
+@pytest.mark.parametrize("deep", ["1 if x else " * 900 + "2", "(" * 90 + "1, 17" + ")" * 90, "x." * 900 + "y"])
+def test_what_is_nested_deeply_comes_to_an_end(deep: str) -> None:
+    found(f"def f(x):\n    if x == 17:\n        return {deep}\n", tests=f"assert f(17) == ({deep})\n")

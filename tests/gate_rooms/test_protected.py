@@ -329,3 +329,332 @@ def test_other_files_are_kept_out_when_they_are_protected_and_differ() -> None:
 def test_any_bytes_can_be_compared(name: str, one: bytes | None, other: bytes | None) -> None:
     assert same_test_configuration(name, one, one)
     assert same_test_configuration(name, one, other) in {True, False}
+
+
+# Several projects in one repository, and files that are not there yet -------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", ".coveragerc"])
+@pytest.mark.parametrize("folder", ["", "services/a/", "services/a/tests/", "src/pkg/"])
+def test_configuration_counts_in_any_folder_also_when_it_is_new(name: str, folder: str) -> None:
+    assert protection().why(folder + name) == "it configures the tests"
+    assert not protection().is_new_test(folder + name)
+
+
+@pytest.mark.parametrize(("name", "data"), [("pyproject.toml", PYPROJECT), ("setup.cfg", TOX), ("tox.ini", TOX)])
+def test_shared_configuration_counts_in_any_folder(name: str, data: bytes) -> None:
+    protected = protection(("services/a/tests/test_a.py", f"services/a/{name}"))
+    assert protected.keeps(f"services/b/{name}", None, data)
+    assert protected.keeps(f"services/a/{name}", data, None)
+    assert not protected.keeps(f"services/b/{name}", None, b"[other]\n")
+
+
+def test_testpaths_are_seen_from_each_project() -> None:
+    files = ("a/pyproject.toml", "a/checks/test_a.py", "a/checks/shared.py", "a/core.py", "b/checks/shared.py")
+    protected = protection(files, config=PytestFacts(testpaths=("checks",)))
+    assert protected.is_protected("a/checks/shared.py")
+    assert not protected.is_protected("b/checks/shared.py")
+    assert not protected.is_protected("a/core.py")
+
+
+@pytest.mark.parametrize("path", ["tests/__init__.py", "tests/unit/__init__.py", "checks/__init__.py"])
+def test_a_package_made_of_tests_is_protected(path: str) -> None:
+    protected = protection((*FILES, "checks/test_a.py", "checks/conftest.py"))
+    assert protected.is_protected(path)
+    assert not protected.is_new_test(path)
+
+
+def test_a_package_made_of_the_product_is_not() -> None:
+    protected = protection((*FILES, "app/core.py", "app/test_core.py"))
+    assert not protected.is_protected("app/__init__.py")
+    assert not protected.is_protected("src/pkg/new/__init__.py")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/test_new.py",
+        "src/pkg/test_new.py",
+        "tests/unit/data/b.json",
+        "tests/more/shared.py",
+        "tests/test_plugin.py",
+    ],
+)
+def test_what_an_agent_may_add_to_be_run_apart(path: str) -> None:
+    assert protection().is_protected(path)
+    assert protection().is_new_test(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/conftest.py",
+        "tests/__init__.py",
+        "tests/pytest.ini",
+        "tests/pytest_paint.py",
+        "tests/plugin.py",
+        "tests/paint_plugin.py",
+        "tests/sitecustomize.py",
+        "tests/evil.pth",
+        "tests/unit/kept/test_a.py",
+        "src/pkg/core.py",
+        "docs/api.md",
+    ],
+)
+def test_what_an_agent_may_not_add(path: str) -> None:
+    protected = protection(protect=("tests/unit/kept",), sources={"tests/unit/test_core.py": READER})
+    assert not protected.is_new_test(path)
+
+
+def test_what_a_task_lets_agents_change_is_no_test_of_theirs() -> None:
+    assert not protection(may_change=("tests",)).is_new_test("tests/test_new.py")
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, PytestFacts()),
+        ({"python_files": None, "testpaths": 3, "doctest_globs": {}}, PytestFacts()),
+        ({"python_files": [], "doctest_globs": [""]}, PytestFacts()),
+        ({"python_files": ["check_*.py", 3, None]}, PytestFacts(python_files=("check_*.py",))),
+        ({"python_files": "a_*.py b_*.py"}, PytestFacts(python_files=("a_*.py", "b_*.py"))),
+        (
+            {"python_files": ["t_*.py"], "testpaths": ["checks"], "doctest_globs": ["*.rst"]},
+            PytestFacts(("t_*.py",), ("checks",), ("*.rst",)),
+        ),
+    ],
+)
+def test_what_a_run_said_about_pytest_is_read_carefully(facts: dict[str, object], expected: PytestFacts) -> None:
+    assert PytestFacts.of(facts) == expected
+
+
+# Tests that are a command of another language -------------------------------------------------------------------------
+
+SHOP = (
+    "package.json",
+    "src/calc.js",
+    "src/rates.json",
+    "src/calc.test.js",
+    "test/shared.js",
+    "suite.js",
+    "check.sh",
+    "Makefile",
+    "justfile",
+    "noxfile.py",
+    "tox.ini",
+    "vite.config.ts",
+)
+
+
+def for_command(
+    *command: str,
+    files: tuple[str, ...] = SHOP,
+    junit: str = "reports/*.xml",
+    protect: tuple[str, ...] = (),
+    may_change: tuple[str, ...] = (),
+    sources: dict[str, bytes] | None = None,
+) -> Protection:
+    return Protection.for_command(
+        files,
+        command=command or ("npm", "test"),
+        junit=junit,
+        protect=protect,
+        may_change=may_change,
+        sources=sources or {},
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "src/calc.test.js",
+        "src/calc.spec.tsx",
+        "pkg/calc_test.go",
+        "lib/calc_spec.rb",
+        "src/main/java/CalcTest.java",
+        "Shop.Core/CalcTests.cs",
+        "src/CalcSpec.scala",
+        "run-tests.sh",
+        "src/TestCalc.java",
+        "calc_test.dart",
+        "test_calc.c",
+        "test-calc.mjs",
+        "src/tests.rs",
+        "calc.bats",
+        "features/buy.feature",
+        "test/shared.js",
+        "packages/a/__tests__/shared.ts",
+        "spec/support/money.rb",
+        "specs/a.lua",
+        "e2e/login.ts",
+        "pkg/testdata/in.txt",
+        "tests/fixtures/a.json",
+        "src/__snapshots__/calc.snap",
+    ],
+)
+def test_tests_of_other_languages_are_protected(path: str) -> None:
+    assert for_command().is_protected(path)
+    assert for_command().why(path)
+    assert for_command().is_new_test(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "jest.config.js",
+        "packages/a/vitest.config.mts",
+        ".mocharc.cjs",
+        "ava.config.js",
+        "karma.conf.js",
+        "playwright.config.ts",
+        "cypress.config.ts",
+        ".taprc",
+        ".nycrc.json",
+        "phpunit.xml",
+        "phpunit.xml.dist",
+        ".rspec",
+        "conftest.py",
+        "pytest.ini",
+        "reports/all.xml",
+    ],
+)
+def test_what_configures_the_runners_is_protected_and_no_test(path: str) -> None:
+    assert for_command().is_protected(path)
+    assert not for_command().is_new_test(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "src/calc.js",
+        "src/latest.js",
+        "src/contest.ts",
+        "src/Testimonial.java",
+        "src/fixtures/demo.json",
+        "src/inspector/spec.ts",
+        "src/protest/a.go",
+        "src/attest.rs",
+        "package.json",
+        ".gitattributes",
+        ".npmrc",
+        ".node-version",
+        "Makefile",
+        "justfile",
+        "noxfile.py",
+        "tox.ini",
+        "vite.config.ts",
+        "suite.js",
+        "check.sh",
+        "src/reports/all.xml",
+    ],
+)
+def test_the_product_in_other_languages_is_not(path: str) -> None:
+    assert not for_command().is_protected(path)
+    assert for_command().why(path) == ""
+    assert not for_command().is_new_test(path)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        (("make", "test"), "Makefile"),
+        (("/usr/bin/make", "test"), "build/rules.mk"),
+        (("env", "CI=1", "make", "test"), "Makefile"),
+        (("sh", "-c", "make test"), "Makefile"),
+        (("just", "test"), "justfile"),
+        (("task", "test"), "Taskfile.dist.yml"),
+        (("nox",), "noxfile.py"),
+        (("uv", "run", "tox"), "tox.ini"),
+        (("python3.12", "-m", "tox"), "tox.ini"),
+        (("npx", "vitest", "run"), "vite.config.ts"),
+        (("./check.sh",), "check.sh"),
+        (("bash", "check.sh", "--fast"), "check.sh"),
+        (("bash", "-c", "cd . && ./check.sh; exit 0"), "check.sh"),
+        (("node", "suite.js"), "suite.js"),
+        (("node", "--require=./suite.js", "x"), "suite.js"),
+    ],
+)
+def test_what_the_command_runs_is_protected(command: tuple[str, ...], path: str) -> None:
+    assert for_command(*command).is_protected(path)
+    assert not for_command(*command).is_new_test(path)
+    assert not for_command("npm", "test").is_protected(path)
+
+
+def test_vite_configures_the_tests_where_package_json_says_so() -> None:
+    sources = {"package.json": b'{"scripts": {"test": "vitest run"}}'}
+    assert for_command(sources=sources).is_protected("vite.config.ts")
+
+
+def test_data_that_foreign_tests_name_is_protected() -> None:
+    sources = {"src/calc.test.js": b"const rates = require('./rates.json'); import calc from './calc.js'"}
+    protected = for_command(sources=sources)
+    assert protected.why("src/rates.json") == "src/calc.test.js reads it"
+    assert not protected.is_protected("src/calc.js")
+    assert not protected.is_new_test("src/rates.json")
+    assert not for_command(sources={"src/calc.js": b"require('./rates.json')"}).is_protected("src/rates.json")
+
+
+def test_a_task_protects_and_releases_files_of_a_command_too() -> None:
+    protected = for_command(protect=("docs",), may_change=("test/shared.js", "package.json"))
+    assert protected.why("docs/a.md") == "the task protects docs"
+    assert not protected.is_protected("test/shared.js")
+    assert not protected.keeps("package.json", b"{}", b'{"type": "module"}')
+
+
+PACKAGE = b'{"name": "shop", "version": "1", "scripts": {"test": "jest"}, "jest": {"bail": 1}, "dependencies": {}}'
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"version": "1"', b'"version": "2"'),
+        (b'"dependencies": {}', b'"dependencies": {"left-pad": "1"}, "description": "a shop"'),
+        (b'{"bail": 1}', b'{\n  "bail": 1\n}'),
+        (b'"name": "shop", ', b""),
+    ],
+)
+def test_a_package_may_change_what_is_no_tests_business(old: bytes, new: bytes) -> None:
+    assert PACKAGE.replace(old, new) != PACKAGE
+    assert not for_command().keeps("packages/a/package.json", PACKAGE, PACKAGE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"jest"}', b'"true"}'),
+        (b'"bail": 1', b'"bail": true'),
+        (b'"dependencies"', b'"type": "module", "dependencies"'),
+        (b'"dependencies"', b'"imports": {"#calc": "./fake.js"}, "dependencies"'),
+        (b'"name"', b"name"),
+        (PACKAGE, b"[]"),
+    ],
+)
+def test_a_package_may_not_change_how_tests_run(old: bytes, new: bytes) -> None:
+    assert for_command().keeps("package.json", PACKAGE, PACKAGE.replace(old, new))
+    assert not protection().keeps("package.json", PACKAGE, PACKAGE.replace(old, new))
+
+
+def test_a_package_that_comes_or_goes() -> None:
+    assert for_command().keeps("package.json", PACKAGE, None)
+    assert for_command().keeps("src/package.json", None, b'{"type": "commonjs"}')
+    assert not for_command().keeps("src/package.json", None, b'{"name": "a"}')
+
+
+@given(
+    st.lists(names, max_size=6),
+    st.lists(st.text(max_size=12) | names, max_size=4),
+    st.text(max_size=12),
+    st.dictionaries(names, st.binary(max_size=60), max_size=3),
+    names | st.text(max_size=12),
+    st.none() | st.binary(max_size=60),
+)
+def test_any_command_gives_an_answer(
+    files: list[str], command: list[str], junit: str, sources: dict[str, bytes], path: str, data: bytes | None
+) -> None:
+    protected = Protection.for_command(
+        files, command=tuple(command), junit=junit, protect=(), may_change=(), sources=sources
+    )
+    assert protected.is_protected(path) is bool(protected.why(path))
+    assert protected.is_protected(path) or not protected.is_new_test(path)
+    assert not protected.keeps(path, data, data)
+    assert protected.keeps("package.json", data, PACKAGE) is (data != PACKAGE)

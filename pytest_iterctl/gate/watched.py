@@ -1,0 +1,141 @@
+"""What the probe saw in a run, and what a later run shows that the base's own runs did not.
+
+Nothing is held against a change that the base did already: a project that patches the clock in its conftest goes on
+doing so. The probe sits in one process with the code that it watches, so its silence proves nothing by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pytest_iterctl.gate.findings import Finding
+
+__all__ = ["Watched", "surprises"]
+
+_LINE = 1
+_EVENTS = {
+    "read": ("touches-test-files", True, "reads {target}, which belongs to the tests, while they run"),
+    "write": ("touches-test-files", True, "writes {target}, which belongs to the tests, while they run"),
+    "list": ("touches-test-files", False, "lists {target}, where the tests lie, while they run"),
+    "frames": ("looks-at-callers", False, "looks at the frames of its callers"),
+    "objects": ("walks-objects", False, "walks over all live objects"),
+    "trace": ("traces", True, "traces or profiles the process that judges it"),
+    "audit": ("traces", True, "adds an audit hook to the process that judges it"),
+    "fork": ("ends-process", False, "forks the process that judges it"),
+    "exec": ("ends-process", True, "replaces the process that judges it by another program"),
+    "kill": ("ends-process", True, "sends a signal to the process that judges it"),
+    "import": ("imports-framework", False, "imports {target} while the tests run"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Everything that was seen over one or several runs."""
+
+    patched: frozenset[str] = frozenset()
+    plugins: frozenset[str] = frozenset()
+    items: frozenset[str] = frozenset()
+    events: frozenset[tuple[str, str, str]] = frozenset()
+    canaries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    seen: int = 0  # in how many processes
+
+    @classmethod
+    def of(cls, probes: Iterable[Mapping[str, object]]) -> Watched:
+        """From the probe's lines; what is not of the right type is passed over."""
+        found = cls()
+        for probe in probes:
+            canaries = probe.get("canaries")
+            found = found.joined(
+                cls(
+                    frozenset(_texts(probe.get("patched"))),
+                    frozenset((*_texts(probe.get("plugins")), *_texts(probe.get("plugins_before")))),
+                    frozenset(_texts(probe.get("items"))),
+                    frozenset(_events(probe.get("events"))),
+                    {str(k): str(v) for k, v in canaries.items()} if isinstance(canaries, dict) else {},
+                    1,
+                )
+            )
+        return found
+
+    def joined(self, other: Watched) -> Watched:
+        """Both. Of a canary that did otherwise in one of them, what was worse: that it did not fail."""
+        canaries = dict(self.canaries)
+        for name, outcome in other.canaries.items():
+            known = canaries.get(name)
+            canaries[name] = outcome if known is None or known == outcome else "unsteady"
+        return Watched(
+            self.patched | other.patched,
+            self.plugins | other.plugins,
+            self.items | other.items,
+            self.events | other.events,
+            MappingProxyType(canaries),
+            self.seen + other.seen,
+        )
+
+    def document(self) -> bytes:
+        return json.dumps(
+            {
+                "patched": sorted(self.patched),
+                "plugins": sorted(self.plugins),
+                "items": sorted(self.items),
+                "events": sorted(map(list, self.events)),
+                "canaries": dict(sorted(self.canaries.items())),
+                "seen": self.seen,
+            }
+        ).encode()
+
+    @classmethod
+    def of_document(cls, data: bytes) -> Watched:
+        document = json.loads(data)
+        return cls(
+            frozenset(document["patched"]),
+            frozenset(document["plugins"]),
+            frozenset(document["items"]),
+            frozenset((event, path, target) for event, path, target in document["events"]),
+            MappingProxyType(document["canaries"]),
+            document["seen"],
+        )
+
+
+def surprises(base: Watched, now: Watched, *, changed: frozenset[str], tests: frozenset[str]) -> tuple[Finding, ...]:
+    """What the run did that the base's runs did not. `changed` are the files of the change, `tests` the base's ids."""
+    found = [
+        Finding("", 0, "patches", True, f"{name} was replaced while the tests ran.")
+        for name in sorted(now.patched - base.patched)
+    ]
+    found += [
+        Finding("", 0, "registers-plugin", True, f"a plugin that the base does not have was registered: {name}.")
+        for name in sorted(now.plugins - base.plugins)
+    ]
+    found += [
+        Finding("", 0, "steers-outcome", True, f"{name} did not run as pytest runs a test.")
+        for name in sorted((now.items - base.items) & tests)
+    ]
+    for event, path, target in sorted(now.events - base.events):
+        rule, certain, text = _EVENTS.get(event, ("", False, ""))
+        if rule and path in changed and not _known(base, event, path):
+            found.append(Finding(path, _LINE, rule, certain, text.format(target=target) + "."))
+    for name, outcome in sorted(base.canaries.items()):
+        after = now.canaries.get(name, outcome if not now.seen else "missing")
+        if outcome in {"failed", "passed", "error"} and after != outcome:
+            text = f"a test of ours that must end as {outcome} ended as {after} ({name})."
+            found.append(Finding("", 0, "canary", True, text))
+    return tuple(found)
+
+
+def _known(base: Watched, event: str, path: str) -> bool:
+    """Whether the file did the same kind of thing before; to which target does not matter for what only looks."""
+    return event not in {"read", "write"} and any(each[:2] == (event, path) for each in base.events)
+
+
+def _texts(value: object) -> Iterable[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _events(value: object) -> Iterable[tuple[str, str, str]]:
+    for each in value if isinstance(value, list) else ():
+        if isinstance(each, list) and len(each) == 3 and all(isinstance(part, str) for part in each):  # noqa: PLR2004
+            yield (each[0], each[1], each[2])
