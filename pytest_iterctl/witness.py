@@ -8,12 +8,14 @@ ITERCTL_WITNESS_FD      the open file descriptor that takes the lines
 ITERCTL_WITNESS_MODE    `module` for `python -m pytest`, `script` for `pytest`: what is first on sys.path
 ITERCTL_WITNESS_MARKER  keep only tests whose closest `iterate` marker names this task ('': only those without one);
                         turns xdist off, whose workers run without the witness
+ITERCTL_WITNESS_EXAM    a JSON file, taken away once it is read, that names the probe to load and says what it looks
+                        at (see probe.py); without a probe the rest of it has no effect
 
 The marks that declare tasks are not seen under xdist either: whoever wants them runs with `-n0`.
 """
 
 # ruff: noqa: E402 - nothing may be imported before sys.path is mended
-# ruff: noqa: PTH100, PTH109, PTH110, PTH111, PTH113, PTH118, PTH119, PTH120 - paths are the system's strings here
+# ruff: noqa: PTH100, PTH108, PTH109, PTH110, PTH111, PTH113, PTH118, PTH119, PTH120, PTH123 - paths are strings
 from __future__ import annotations
 
 import os
@@ -43,11 +45,45 @@ import json
 import re
 import types
 from contextlib import suppress
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Any
 
+
+def _take_exam(path: str) -> dict[str, Any]:
+    """What the probe is to look at; the file is gone before anything of the project could read it."""
+    try:
+        with open(path, "rb") as file:
+            exam = json.load(file)
+        os.unlink(path)
+    except (OSError, ValueError) as error:
+        exam = error
+    if isinstance(exam, dict):
+        return exam
+    sys.stderr.write(f"error: {path} is no exam: {exam}\n")
+    sys.exit(4)
+
+
+def _load_probe(exam: dict[str, Any]) -> Any:
+    """The probe, by its file: it maps sys.path into the room before it imports pytest."""
+    if not exam.get("probe"):
+        return None
+    spec = spec_from_file_location(_PROBE, str(exam["probe"]))
+    if spec is None or spec.loader is None:
+        sys.stderr.write(f"error: {exam['probe']} is no probe\n")
+        sys.exit(4)
+    module = module_from_spec(spec)
+    vars(module)["EXAM"] = exam
+    sys.modules[_PROBE] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+_PROBE = "iterctl_probe"
+_exam = _take_exam(_settings["EXAM"]) if "EXAM" in _settings else {}
+
 try:
+    _probe = _load_probe(_exam)
     import pytest
 except ModuleNotFoundError as missing:
     if __name__ != "__main__" or missing.name != "pytest":
@@ -546,6 +582,17 @@ class Witness:
         distributed = getattr(option, "dist", "no") != "no" and not option.collectonly
         positional = [str(each) for each in getattr(option, "file_or_dir", None) or ()]  # --help has none
         self.lines.tell("session", distributed=distributed, positional=positional)
+        self.lines.tell(
+            "interpreter",
+            prefix=sys.prefix,
+            base_prefix=sys.base_prefix,
+            executable=sys.executable,
+            path=list(sys.path),
+            inipath=str(config.inipath or ""),
+            python_files=list(config.getini("python_files")),
+            testpaths=list(config.getini("testpaths")),
+            doctest_globs=list(getattr(option, "doctestglob", None) or ()),
+        )
 
     # Collection -------------------------------------------------------------------------------------------------
 
@@ -787,6 +834,9 @@ def main(settings: dict[str, str]) -> int:
     args = sys.argv[1:]
     python = ".".join(map(str, sys.version_info[:3]))
     lines.tell("start", pid=os.getpid(), pytest=pytest.__version__, python=python, args=args)
+    if _probe is not None:
+        _probe.attach(lines, (Lines, Witness))
+        args = ["-p", _PROBE, *args]  # in front, so that a worker of xdist has it before any plugin of the project
     code = 1
     try:
         code = int(pytest.main(args, plugins=[Witness(lines, settings.get("MARKER"))]))

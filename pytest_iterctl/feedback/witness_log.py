@@ -25,6 +25,7 @@ _FRAMES = 20
 _FRAME_TEXT = 300
 _PHASES: dict[str, Phase] = {"setup": "setup", "call": "call", "teardown": "teardown"}
 _RANK = {"passed": 0, "xpassed": 1, "xfailed": 2, "skipped": 3, "failed": 4, "error": 5}
+_ALONE = frozenset((*_RANK, "no-result", "not-run"))
 
 Line = Mapping[str, object]
 
@@ -54,6 +55,10 @@ class WitnessLog:
     collection_done: bool = False
     deselected: int = 0
     tests: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))  # outcome by id
+    durations: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))  # seconds by id, all phases
+    probes: tuple[Mapping[str, object], ...] = ()  # what the probe found, one for each process
+    alone: Mapping[str, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))  # outcome, text
+    interpreter: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     skip_reason: str = ""  # the first one
     failing: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -122,6 +127,10 @@ class _Reading:
         self.collected: list[str] = []
         self.begun: dict[str, None] = {}
         self.tests: dict[str, str] = {}
+        self.durations: dict[str, float] = {}
+        self.probes: list[Line] = []
+        self.alone: dict[str, tuple[str, str]] = {}
+        self.interpreter: dict[str, object] = {}
         self.reruns: Counter[str] = Counter()
         self.results = 0
         self.announced: int | None = None
@@ -135,6 +144,9 @@ class _Reading:
             "start": self.on_start,
             "root": self.on_root,
             "session": self.on_session,
+            "interpreter": self.on_interpreter,
+            "probe": self.on_probe,
+            "alone": self.on_alone,
             "collecting": self.on_collecting,
             "collect-error": self.on_collect_error,
             "collect-skip": self.on_collect_skip,
@@ -164,6 +176,22 @@ class _Reading:
 
     def on_session(self, line: Line) -> None:
         self.fields.update(distributed=line.get("distributed") is True, positional=tuple(_texts(line, "positional")))
+
+    def on_interpreter(self, line: Line) -> None:
+        self.interpreter = {
+            **{name: _text(line, name) for name in ("prefix", "base_prefix", "executable", "inipath")},
+            **{name: tuple(_texts(line, name)) for name in ("path", "python_files", "testpaths", "doctest_globs")},
+        }
+
+    def on_probe(self, line: Line) -> None:
+        self.probes.append(MappingProxyType({name: value for name, value in line.items() if name != "type"}))
+
+    def on_alone(self, line: Line) -> None:
+        outcome = _text(line, "outcome")
+        if outcome in _ALONE:
+            self.alone[_text(line, "id")] = (outcome, strip_escapes(_text(line, "text")))
+        else:
+            self.unreadable += 1
 
     def on_collecting(self, line: Line) -> None:
         self.fields["collecting"] = _text(line, "id")
@@ -199,6 +227,7 @@ class _Reading:
         self.results += 1
         # A test that is reported twice counts once, by its worst result.
         self.tests[test] = max(outcome, self.tests.get(test, outcome), key=_RANK.__getitem__)
+        self.durations[test] = self.durations.get(test, 0.0) + _seconds(line, "duration")
         self.reruns[test] += _number(line, "reruns") or 0
         if outcome == "skipped":
             self.skip_reason = self.skip_reason or _text(line, "message")
@@ -237,6 +266,10 @@ class _Reading:
         return WitnessLog(
             collected=tuple(self.collected),
             tests=MappingProxyType(self.tests),
+            durations=MappingProxyType(self.durations),
+            probes=tuple(self.probes),
+            alone=MappingProxyType(self.alone),
+            interpreter=MappingProxyType(self.interpreter),
             skip_reason=self.skip_reason,
             failing=failing,
             failures=self.failures.listed(),
@@ -334,6 +367,13 @@ def _encodable(text: str) -> str:
 
 def _number(line: Line, key: str) -> int | None:
     return _whole(line.get(key))
+
+
+def _seconds(line: Line, key: str) -> float:
+    value = line.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return 0.0
+    return float(value) if 0 <= value < 1 << 53 else 0.0
 
 
 def _whole(value: object) -> int | None:

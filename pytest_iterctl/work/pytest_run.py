@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,8 @@ class PytestRun:
     timeout: float
     marker: str | None = None
     pass_env: tuple[str, ...] = ()
+    exam: Path | None = None  # what the probe looks at; the file is gone once the run has begun
+    variables: Mapping[str, str] = field(default_factory=dict)  # laid over the environment
 
 
 @contextmanager
@@ -39,6 +41,7 @@ def run_pytest(request: PytestRun, private: Path, tick: Callable[[float], bool])
     """The finished process, and the witness's lines in a file that has no name for anyone else to open."""
     with tempfile.TemporaryFile(dir=private) as log:
         variables = {
+            **request.variables,
             "PYTEST_ITERCTL_CHILD": request.run,
             "ITERCTL_RUN": request.run,
             "ITERCTL_WITNESS_FD": str(log.fileno()),
@@ -46,6 +49,8 @@ def run_pytest(request: PytestRun, private: Path, tick: Callable[[float], bool])
         }
         if request.marker is not None:
             variables["ITERCTL_WITNESS_MARKER"] = request.marker
+        if request.exam is not None:
+            variables["ITERCTL_WITNESS_EXAM"] = str(request.exam)
         command = Command(
             arguments=(request.python, str(_WITNESS), *request.arguments),
             cwd=request.directory,
