@@ -51,15 +51,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("checkpoint-interval", "N", "int", "Write a portable checkpoint file every N iterations"),
         ("plan", "FILE", "string", "The plan to take settings and agents from (default: iterctl.yaml)"),
         ("on-escalate", "best|last|base", "string", "What the work tree holds after an escalation (default: best)"),
+        ("gate", "fast|full", "string", "How much is checked before a change is accepted (default: full)"),
     ):
         dest = "iterate_" + name.replace("-", "_")
         group.addoption(f"--iterate-{name}", dest=dest, metavar=metavar, default=None, help=text)
         parser.addini(dest, text, type=kind, default=None)  # type: ignore[arg-type]  # a literal, out of a table
-    reviewer = "Who reviews a change whose tests pass: as --iterate-agent; may be given more than once"
-    group.addoption(
-        "--iterate-reviewer", dest="iterate_reviewer", action="append", metavar="NAME|COMMAND", help=reviewer
-    )
-    parser.addini("iterate_reviewer", reviewer, type="linelist", default=None)
+    for name, metavar, text in (
+        ("reviewer", "NAME|COMMAND", "Who reviews a change whose tests pass: as --iterate-agent; may be repeated"),
+        ("protect", "GLOB", "More files that the agent's changes don't count in, besides the tests; may be repeated"),
+        ("may-change", "GLOB", "Tests that are the agent's to change, shown for review; may be repeated"),
+    ):
+        dest = "iterate_" + name.replace("-", "_")
+        group.addoption(f"--iterate-{name}", dest=dest, action="append", metavar=metavar, help=text)
+        parser.addini(dest, text, type="linelist", default=None)
     group.addoption("--iterate-task", dest="iterate_task", metavar="ID", help="Run this task only")
     group.addoption(
         "--iterate-resume", dest="iterate_resume", nargs="?", const="", metavar="=RUN", help="Go on with an earlier run"

@@ -26,6 +26,9 @@ INI_TWINS = {
     "checkpoint_interval": "iterate_checkpoint_interval",
     "on_escalate": "iterate_on_escalate",
     "review": "iterate_reviewer",
+    "protect": "iterate_protect",
+    "may_change": "iterate_may_change",
+    "gate": "iterate_gate",
 }
 
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pytest_iterctl.plan.model import Agent, Backoff, Limits, OnEscalate, Session, TestCommand
+from pytest_iterctl.plan.model import (
+    Agent,
+    Backoff,
+    Baseline,
+    Flaky,
+    Gate,
+    Limits,
+    OnEscalate,
+    Prepare,
+    Session,
+    TestCommand,
+)
 from pytest_iterctl.plan.values import Value
 
 __all__ = ["FrozenPlan", "FrozenTask", "NamedAgent", "Settings"]
@@ -25,6 +36,16 @@ class Settings(Value):
     test_timeout: float = 300.0
     on_escalate: OnEscalate = "best"
     checkpoint_interval: int = 0
+    protect: tuple[str, ...] = ()
+    may_change: tuple[str, ...] = ()
+    prepare: Prepare = Field(default_factory=Prepare)
+    gate: Gate = "full"
+    baseline: Baseline = "compare"
+    baseline_runs: int = 2
+    flaky: Flaky = "report"
+    suite: tuple[str, ...] | None = None
+    hidden_tests: tuple[str, ...] = ()
+    mutants: int = 0
     pass_env: tuple[str, ...] = ()
     python: str = ""
 

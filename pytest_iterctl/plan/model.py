@@ -19,10 +19,14 @@ __all__ = [
     "PLACEHOLDERS",
     "Agent",
     "Backoff",
+    "Baseline",
     "Budget",
+    "Flaky",
+    "Gate",
     "Limits",
     "OnEscalate",
     "Plan",
+    "Prepare",
     "SafetyLevel",
     "SafetyPatch",
     "Session",
@@ -38,6 +42,9 @@ SafetyLevel = Literal["permissive", "normal", "paranoid"]
 OnEscalate = Literal["best", "last", "base"]
 Backoff = Literal["none", "linear", "exponential"]
 Session = Literal["fresh", "resume"]
+Gate = Literal["fast", "full"]
+Baseline = Literal["compare", "strict"]
+Flaky = Literal["report", "fail"]
 
 ENVIRONMENT_NAME = r"^[^=\x00]+$"
 
@@ -104,6 +111,43 @@ class Limits(Value):
     max_calls_per_iteration: int
 
 
+def _is_glob(glob: str) -> str:
+    if not glob.strip(" !/") or glob != glob.strip() or any(ord(character) < ord(" ") for character in glob):
+        raise ValueError("is no pattern for files: name a file, a folder or a glob such as `docs/**`")
+    if glob.removeprefix("!").startswith("/") or ".." in glob.split("/"):
+        raise ValueError("must be relative to the repository's root and stay below it")
+    return glob
+
+
+Glob = Annotated[str, Field(min_length=1, pattern=NO_NUL), AfterValidator(_is_glob)]
+
+
+class Prepare(Value):
+    """What the clean room needs beyond the files that git knows."""
+
+    commands: tuple[Command, ...] = Field(
+        default=(), description="commands that are run in the room before the tests, such as a build; in this order"
+    )
+    files: tuple[Glob, ...] = Field(
+        default=(), description="ignored files or folders that the tests need, as they are when the run starts"
+    )
+
+
+def _commands_or_table(value: object) -> object:
+    """`prepare: make build` and a list of commands are short for the commands alone."""
+    if isinstance(value, str):
+        return {"commands": (value,)}
+    if isinstance(value, dict):
+        # A validator in front makes pydantic see a Python list, which strict mode does not take for a tuple.
+        return {key: tuple(each) if isinstance(each, list) else each for key, each in value.items()}
+    return {"commands": tuple(value)} if isinstance(value, list | tuple) else value
+
+
+Preparation = Annotated[
+    Prepare, BeforeValidator(_commands_or_table), Also({"type": "string", "minLength": 1}, {"type": "array"})
+]
+
+
 class SettingsPatch(Value):
     """Settings that may be given on the command line, in the environment, per task, per plan or in pytest's ini."""
 
@@ -148,6 +192,37 @@ class SettingsPatch(Value):
     )
     review: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
         default=None, description="reviewers: names from agents:, hook, person, presets, or command lines"
+    )
+    protect: tuple[Glob, ...] | None = Field(
+        default=None,
+        description="globs of more files that the agent's changes don't count in; `!glob` takes one out",
+    )
+    may_change: tuple[Glob, ...] | None = Field(
+        default=None, description="globs of tests that are the agent's to change; the change is shown for review"
+    )
+    prepare: Preparation | None = Field(
+        default=None, description="what the clean room needs: a command, a list of them, or a table (commands, files)"
+    )
+    gate: Gate | None = Field(
+        default=None, description="full (default), or fast: without the controls before a change is accepted"
+    )
+    baseline: Baseline | None = Field(
+        default=None, description="compare (default): old failures outside of the task don't block; strict: they do"
+    )
+    baseline_runs: Annotated[int, Field(ge=1, le=20)] | None = Field(
+        default=None, description="times that the tests are run before the first iteration (default 2), once in reverse"
+    )
+    flaky: Flaky | None = Field(
+        default=None, description="report (default): tests that were flaky before don't block; fail: they do"
+    )
+    suite: Arguments | None = Field(
+        default=None, description="pytest arguments of a wider suite that must not get worse than the baseline"
+    )
+    hidden_tests: tuple[Annotated[str, Field(min_length=1, pattern=NO_NUL)], ...] | None = Field(
+        default=None, description="folders outside of the repository with tests that only the verdict sees"
+    )
+    mutants: Annotated[int, Field(ge=0, le=200)] | None = Field(
+        default=None, description="mutants of the changed lines to try before a change is accepted (default 0: none)"
     )
     pass_env: tuple[EnvironmentName, ...] | None = Field(
         default=None, description="environment variables that are passed on although they look private, by name"
