@@ -31,6 +31,7 @@ Reason = Literal[
     "stopped",
     "no-tests",
     "usage-error",
+    "integrity",
 ]
 
 PROCEED_MESSAGE = "Validation passed. Proceeding to next task."
@@ -80,6 +81,10 @@ class Situation:
     reviewer_failures: int = 0
     hopeless_start: Literal["", "no-tests", "usage-error"] = ""
     start_text: str = ""
+    #: What the gate found, once it is for a person to decide; whether the tests pass in the clean room all the same.
+    incident: str = ""
+    approvable: bool = False
+    gate_objects: bool = False
 
     @property
     def tried(self) -> tuple[Trial, ...]:
@@ -106,6 +111,8 @@ def _override(situation: Situation) -> Decision | None:
         return _escalate(situation, "limit", situation.limit_text or situation.limit, limit=situation.limit)
     if situation.hopeless_start:
         return _escalate(situation, situation.hopeless_start, situation.start_text)
+    if situation.incident:
+        return _escalate(situation, "integrity", situation.incident)
     if situation.agent_gave_up:
         return _escalate(situation, "agent-failed", situation.agent_gave_up)
     failures = max(situation.agent_failures, situation.reviewer_failures)
@@ -133,7 +140,7 @@ def _by_evidence(situation: Situation) -> Decision:
     if situation.tests == "fail":
         if not situation.auto_retry_on_test_fail:
             return _escalate(situation, "auto-retry-off", "tests fail and auto_retry_on_test_fail is false")
-        return _retry(situation, "tests-failed")
+        return _retry(situation, "integrity" if situation.gate_objects else "tests-failed")
     if situation.review == "reject":
         if not situation.auto_retry_on_review_reject:
             return _escalate(situation, "auto-retry-off", "the review rejects and auto_retry_on_review_reject is false")
@@ -171,5 +178,11 @@ def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: 
         attempts_summary="\n".join(f"Iteration {trial.iteration}: {trial.text}" for trial in trials),
         pattern=pattern.name,
         pattern_detected=pattern.text,
-        question=ask(asked, trials, explanation=explanation, review=situation.feedback.summary),
+        question=ask(
+            asked,
+            trials,
+            explanation=explanation,
+            review=situation.feedback.summary,
+            approvable=situation.approvable,
+        ),
     )

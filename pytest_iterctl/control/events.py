@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from pytest_iterctl.control.decision import Decision
-from pytest_iterctl.control.evidence import Change, ReviewEvidence, SuiteEvidence, TurnEvidence
+from pytest_iterctl.control.evidence import Change, GateEvidence, Proof, ReviewEvidence, SuiteEvidence, TurnEvidence
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.plan.values import Value
@@ -16,10 +16,13 @@ __all__ = [
     "DURABLE",
     "EVENT",
     "Answered",
+    "BaseLost",
+    "BaseProved",
     "CheckpointWritten",
     "Decided",
     "Event",
     "Interrupted",
+    "Judged",
     "Recovered",
     "Resumed",
     "ReviewFinished",
@@ -39,7 +42,7 @@ __all__ = [
     "Warned",
 ]
 
-Stage = Literal["generate", "test", "review"]
+Stage = Literal["generate", "test", "judge", "review"]
 
 
 class RunStarted(Value):
@@ -95,6 +98,31 @@ class SuiteFinished(Value):
     task: str
     iteration: int
     suite: SuiteEvidence
+
+
+class BaseProved(Value):
+    """The base is kept, its tests were run several times, and the clean room was tried on it."""
+
+    kind: Literal["base-proved"] = "base-proved"
+    task: str
+    proof: Proof
+
+
+class BaseLost(Value):
+    """The kept base is not here, or a person has changed files since: it is kept and proved anew."""
+
+    kind: Literal["base-lost"] = "base-lost"
+    task: str
+    edited: tuple[str, ...] = Field(
+        default=(), description="what a person changed meanwhile, which is theirs to change"
+    )
+
+
+class Judged(Value):
+    kind: Literal["judged"] = "judged"
+    task: str
+    iteration: int
+    gate: GateEvidence
 
 
 class ReviewFinished(Value):
@@ -156,6 +184,7 @@ class Settled(Value):
     commit: str = Field(default="", description="the snapshot that the work tree holds")
     committed: str = Field(default="", description="the commit that was asked for, '' when none was")
     problem: str = ""
+    left_out: str = Field(default="", description="the patch with what the agent changed and what was not accepted")
 
 
 class Answered(Value):
@@ -167,6 +196,7 @@ class Answered(Value):
     option: int = 0
     by: str = ""
     limits: Limits | None = Field(default=None, description="to go on after a run-wide limit is to raise it")
+    may_change: tuple[str, ...] = Field(default=(), description="globs of tests that the agent may change from now on")
     review_again: bool = Field(
         default=False, description="the tested change is still there; only its review is taken again"
     )
@@ -222,6 +252,9 @@ Event = (
     | StageStarted
     | TurnFinished
     | SuiteFinished
+    | BaseProved
+    | BaseLost
+    | Judged
     | ReviewFinished
     | SnapshotTaken
     | Undone
@@ -252,6 +285,8 @@ DURABLE = frozenset(
         "stage-started",
         "turn-finished",
         "suite-finished",
+        "base-proved",
+        "judged",
         "review-finished",
         "decided",
         "answered",

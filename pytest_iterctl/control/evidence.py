@@ -15,8 +15,14 @@ __all__ = [
     "Failure",
     "Feedback",
     "Frame",
+    "GateEvidence",
+    "GateFinding",
+    "GateVerdict",
+    "IntegrityGap",
+    "LeftOut",
     "Outcome",
     "Priority",
+    "Proof",
     "ReviewEvidence",
     "ReviewStatus",
     "SuiteEvidence",
@@ -27,6 +33,9 @@ __all__ = [
 Priority = Literal["critical", "high", "medium", "low"]
 ReviewStatus = Literal["approve", "reject", "pending", "failed"]
 Phase = Literal["collect", "setup", "call", "teardown", "session"]
+#: What the gate says of a change. `not-green`: there was no green claim to judge. `failed`: the tests fail in the clean
+#: room for an ordinary reason. `gaps`: told once, the second time an incident. `incident`: a person decides.
+GateVerdict = Literal["accepted", "not-green", "failed", "gaps", "incident"]
 
 
 class Outcome(StrEnum):
@@ -99,10 +108,89 @@ class SuiteEvidence(Value):
     limit: str = Field(default="", description="the safety limit that ended the run, if one did")
     rerun: str = Field(default="", description="how a command begins that runs single tests of this suite again")
     root: str = Field(default="", description="where the ids' paths begin, seen from where the tests were run")
+    excused: tuple[str, ...] = Field(default=(), description="failing tests that don't block: flaky before the agent")
+    intermittent: tuple[str, ...] = Field(default=(), description="failing tests that passed when run once more")
 
     @property
     def passed(self) -> bool:
         return self.outcome is Outcome.PASSED
+
+
+class GateFinding(Value):
+    """One thing in a change that an honest one rarely has. Suspicious ones are for the reviewer and the report."""
+
+    where: str = Field(description="file:line, '' for what belongs to no line")
+    rule: str
+    certain: bool = False
+    text: str = ""
+
+
+class IntegrityGap(Value):
+    """Something that keeps a green run from being taken for one, and what undoes it."""
+
+    kind: str
+    text: str
+    undo: str = ""
+    tests: tuple[str, ...] = ()
+
+
+class LeftOut(Value):
+    """A file of the change that is no part of what is judged and accepted."""
+
+    path: str
+    reason: str
+    protected: bool = False
+
+
+class Proof(Value):
+    """What is known of a task before the first iteration: the base's files, and its tests over several runs."""
+
+    manifest: str = Field(description="digest of the list of base files")
+    stamps: str = Field(default="", description="digest of what the system said about them")
+    files: int = 0
+    protected: tuple[str, ...] = Field(default=(), description="what is protected, as `path (reason)`, bounded")
+    protected_count: int = 0
+    interpreter: str = Field(default="", description="digest of the fingerprint of what is installed")
+    installed: int = 0
+    baseline: str = Field(default="", description="digest of the baseline")
+    hidden: str = Field(default="", description="digest of the list of hidden tests")
+    hidden_count: int = 0
+    runs: tuple[str, ...] = Field(default=(), description="how each run of the baseline ended")
+    counts: dict[str, int] = Field(default_factory=dict, description="tests by what they do as a rule")
+    flaky: tuple[str, ...] = Field(default=(), description="tests that were unsteady before, each with its history")
+    old_failures: tuple[str, ...] = Field(default=(), description="of the wider suite: failed before, not the task's")
+    suite: SuiteEvidence | None = Field(default=None, description="what the clean room showed of the base, if it ran")
+    differs: tuple[str, ...] = Field(default=(), description="what the room shows otherwise than the work tree")
+    problem: str = Field(default="", description="why the room can't be trusted; '' when it is proved")
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def proved(self) -> bool:
+        return not self.problem
+
+
+class GateEvidence(Value):
+    """What the gate found in one attempt."""
+
+    verdict: GateVerdict
+    reason: str = ""
+    suite: SuiteEvidence | None = Field(default=None, description="what the clean room's run showed")
+    gaps: tuple[IntegrityGap, ...] = ()
+    findings: tuple[GateFinding, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    may_change: tuple[str, ...] = Field(default=(), description="tests that the task may change, and that changed")
+    new_tests: str = Field(default="", description="what the tests that the agent added came to, run apart")
+    flaky: tuple[str, ...] = Field(default=(), description="failures that don't block: flaky before the agent came")
+    checked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    ask: str = Field(default="", description="why a person or a reviewer has to look before it is accepted")
+    judged: str = Field(default="", description="digest of the list of files that was judged")
+    seconds: float = 0.0
+
+    @property
+    def accepted(self) -> bool:
+        return self.verdict == "accepted"
 
 
 class TurnOutcome(StrEnum):

@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from pytest_iterctl.control.events import (
     Answered,
+    BaseLost,
+    BaseProved,
     CheckpointWritten,
     Decided,
     Event,
     Interrupted,
+    Judged,
     Recovered,
     Resumed,
     ReviewFinished,
@@ -87,6 +90,8 @@ _WORK = (
     | StageStarted
     | TurnFinished
     | SuiteFinished
+    | BaseProved
+    | Judged
     | ReviewFinished
     | SnapshotTaken
     | Undone
@@ -145,6 +150,8 @@ def _task_event(state: RunState, event: Event) -> RunState:
         case SuiteFinished():
             closed = _worked(state, event.suite.seconds)
             return _in_attempt(closed, event.task, event.iteration, lambda a: replace(a, suite=event.suite))
+        case BaseProved() | BaseLost() | Judged():
+            return _gate_event(state, event)
         case ReviewFinished():
             return _review_finished(state, event)
         case SnapshotTaken():
@@ -172,6 +179,27 @@ def _task_event(state: RunState, event: Event) -> RunState:
             return _with(state, event.task, lambda task: replace(task, checkpoints=(*task.checkpoints, event.path)))
         case _:
             return state
+
+
+def _gate_event(state: RunState, event: BaseProved | BaseLost | Judged) -> RunState:
+    match event:
+        case BaseProved():
+            closed = _worked(state, event.proof.seconds)
+            return _with(closed, event.task, lambda task: replace(task, proof=event.proof))
+        case BaseLost():
+            return _with(
+                state,
+                event.task,
+                lambda task: replace(
+                    task,
+                    proof=None,
+                    earlier_proof=task.proof or task.earlier_proof,
+                    edited=tuple(dict.fromkeys((*task.edited, *event.edited))),
+                ),
+            )
+        case Judged():
+            closed = _worked(state, event.gate.seconds)
+            return _in_attempt(closed, event.task, event.iteration, lambda a: replace(a, gate=event.gate))
 
 
 def _with(state: RunState, task_id: str, change: Callable[[TaskState], TaskState]) -> RunState:
@@ -293,7 +321,9 @@ def _answered(state: RunState, event: Answered) -> RunState:
         if event.guidance:
             guidance = (*guidance, (last.iteration + 1, event.guidance))
         bound = last.iteration + more
-        return replace(_from_here(reopened), bound=bound, guidance=guidance, go_on=True)
+        released = (*task.released, *event.may_change)
+        forgiven = replace(_from_here(reopened), released=released, forgiven=last.iteration)
+        return replace(forgiven, bound=bound, guidance=guidance, go_on=True)
 
     after = replace(_with(state, event.task, answered), finished=None, stopped_by="", interrupted=False)
     return replace(after, limits=event.limits) if event.limits is not None else after
@@ -302,7 +332,7 @@ def _answered(state: RunState, event: Answered) -> RunState:
 def _approved(task: TaskState, *, alone: bool) -> TaskState | None:
     """The last attempt as approved by a person; None when it is not there to be approved."""
     last = task.attempts[-1]
-    if last.suite is None or not last.suite.passed:
+    if not last.may_be_approved:
         return None
     return _at_last_attempt(task, replace(last, decision=None, approved=True), alone=alone)
 
@@ -362,6 +392,8 @@ def _reopened(task: TaskState, clock: float) -> tuple[tuple[Attempt, ...], str]:
     """The attempts with the last one open again, and the snapshot from which it goes on."""
     *earlier, last = task.attempts
     suite = last.suite if last.suite is not None and not last.suite.limit else None
+    cut_short = last.gate is not None and last.gate.suite is not None and last.gate.suite.limit
+    gate = last.gate if suite is not None and not cut_short else None
     if last.generated:
         snapshots = tuple(pair for pair in last.snapshots if suite is not None or pair[0] not in {"test", "review"})
         reopen_at = snapshots[-1][1] if snapshots else task.base
@@ -373,6 +405,7 @@ def _reopened(task: TaskState, clock: float) -> tuple[tuple[Attempt, ...], str]:
         last,
         decision=None,
         suite=suite,
+        gate=gate,
         snapshots=snapshots,
         began=clock - last.seconds,
         ended=clock,

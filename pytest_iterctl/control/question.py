@@ -24,6 +24,7 @@ class Option(Value):
     label: str
     effect: Effect
     guidance: str = ""
+    may_change: tuple[str, ...] = ()
 
 
 class Question(Value):
@@ -38,7 +39,9 @@ _STOP = Option(label="stop", effect="abort")
 _GO_ON = Option(label="go on, with more iterations", effect="continue")
 
 
-def ask(reason: str, trials: tuple[Trial, ...], *, explanation: str, review: str) -> Question | None:
+def ask(
+    reason: str, trials: tuple[Trial, ...], *, explanation: str, review: str, approvable: bool = False
+) -> Question | None:
     """None when there is nothing to ask: the suite has no tests, or the test command is wrong."""
     match reason:
         case "no-tests" | "usage-error":
@@ -67,10 +70,24 @@ def ask(reason: str, trials: tuple[Trial, ...], *, explanation: str, review: str
                 text=f"{_sentence(explanation)} Go on, or stop?",
                 options=(Option(label="allow as much again, and go on", effect="continue"), _STOP),
             )
+        case "integrity":
+            return _believe_it_or_not(explanation, approvable=approvable)
         case "stopped":
             return Question(text=f"The run was {explanation}. Go on, or leave it?", options=(_GO_ON, _STOP))
         case _:
             return _about_failures(trials, review)
+
+
+def _believe_it_or_not(explanation: str, *, approvable: bool) -> Question:
+    """Only what is green in the clean room can be accepted, by whomever."""
+    undo = Option(
+        label="undo it, and go on",
+        effect="continue",
+        guidance="A person looked at the last change and does not accept it. Undo what was objected to, and make the "
+        f"tests pass by mending the code: {_short(explanation, _ASKED)}",
+    )
+    accept = (Option(label="it is honest work: accept it", effect="approve"),) if approvable else ()
+    return Question(text=f"{_sentence(explanation, _ASKED)} How should it go on?", options=(undo, *accept, _STOP))
 
 
 def _approve_or_reject() -> Question:
@@ -128,6 +145,7 @@ def _conflict(failure: Failure, after: str) -> Question:
                     f"A person decided: the code's {received} is right and the test {failure.test} is wrong. "
                     "Change the test's expectation."
                 ),
+                may_change=(f"**/{failure.test.partition('::')[0]}",),
             ),
             _STOP,
         ),
@@ -162,6 +180,6 @@ def _short(text: str, length: int = _SHOWN) -> str:
     return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
-def _sentence(text: str) -> str:
-    flat = _short(text)
+def _sentence(text: str, length: int = _SHOWN) -> str:
+    flat = _short(text, length)
     return flat[:1].upper() + flat[1:] + ("" if flat.endswith((".", "…", "!", "?")) else ".")

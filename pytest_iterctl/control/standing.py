@@ -22,6 +22,7 @@ __all__ = [
     "best_attempt",
     "gave_up",
     "held_back",
+    "incident",
     "limits_of",
     "review_is_due",
     "run_exit_code",
@@ -35,8 +36,7 @@ _DENIED = 5
 
 
 def review_is_due(task: TaskState, attempt: Attempt) -> bool:
-    passed = attempt.suite is not None and attempt.suite.passed
-    return passed and not attempt.approved and len(attempt.reviews) < len(task.task.reviewers)
+    return attempt.green and not attempt.approved and len(attempt.reviews) < len(task.task.reviewers)
 
 
 def limits_of(state: RunState) -> Limits:
@@ -100,15 +100,17 @@ def gave_up(state: RunState, attempt: Attempt) -> str:
 def best_attempt(task: TaskState) -> Attempt | None:
     """The attempt with most tests passing; of equals the one with fewer failures, then the latest."""
     within = (attempt for attempt in task.attempts if attempt.iteration >= task.floor_iteration)
-    judged = [(attempt, attempt.suite) for attempt in within if attempt.suite is not None]
+    judged = [(attempt, suite) for attempt in within if (suite := attempt.verdict) is not None]
     if not judged:
         return None
 
-    def rank(pair: tuple[Attempt, SuiteEvidence]) -> tuple[bool, bool, int, int, int]:
+    def rank(pair: tuple[Attempt, SuiteEvidence]) -> tuple[bool, bool, bool, int, int, int]:
         attempt, suite = pair
+        # An attempt that the gate objects to is the last to be kept, however green it claims to be.
+        sound = attempt.gate is None or attempt.gate.verdict not in {"gaps", "incident"}
         # A run that never got to judge the tests has few failures, but is no better for it.
         judged_them = suite.outcome in {Outcome.PASSED, Outcome.FAILED}
-        return (suite.passed, judged_them, suite.counts.passed, -len(suite.failing), attempt.iteration)
+        return (sound, suite.passed, judged_them, suite.counts.passed, -len(suite.failing), attempt.iteration)
 
     return max(judged, key=rank)[0]
 
@@ -116,7 +118,6 @@ def best_attempt(task: TaskState) -> Attempt | None:
 def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedback) -> Situation:
     """What the decision about one iteration of a task depends on."""
     attempt = attempt_at(state, task, iteration)
-    suite = attempt.suite
     limits, used = limits_of(state), spent(state, attempt)
     reached = _limit_in_force(limits, used, task, attempt)
     before_retry = exhausted(limits, used, new_iteration=True)
@@ -127,7 +128,7 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         task_id=task.id,
         iteration=iteration,
         max_iterations=task.bound,
-        tests="pass" if suite is not None and suite.passed else "fail",
+        tests="pass" if attempt.green else "fail",
         review="approve" if attempt.approved else _review(task, attempt),
         feedback=feedback,
         trials=partial(trials, task),
@@ -146,7 +147,22 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         agent_question=attempt.question,
         hopeless_start=start,
         start_text=start_text,
+        incident=incident(task, attempt),
+        approvable=attempt.may_be_approved,
+        gate_objects=attempt.gate is not None and attempt.gate.verdict == "gaps",
     )
+
+
+def incident(task: TaskState, attempt: Attempt) -> str:
+    """What a person has to look at: something certain, or what the agent was told once and did again."""
+    gate = attempt.gate
+    if gate is None or attempt.approved:
+        return ""
+    if gate.verdict == "incident":
+        return gate.reason
+    before = (each.gate for each in task.attempts if task.forgiven < each.iteration < attempt.iteration)
+    again = gate.verdict == "gaps" and any(each is not None and each.verdict == "gaps" for each in before)
+    return f"told once and done again: {gate.reason}" if again else ""
 
 
 def _limit_in_force(limits: Limits, used: Spent, task: TaskState, attempt: Attempt) -> tuple[str, str]:
@@ -162,6 +178,8 @@ def _limit_in_force(limits: Limits, used: Spent, task: TaskState, attempt: Attem
 
 def _review(task: TaskState, attempt: Attempt) -> ReviewStatus:
     statuses = tuple(review.status for review in attempt.reviews)
+    if attempt.gate is not None and attempt.gate.ask and not task.task.reviewers:
+        return "pending"  # with nobody named to look at it, a person does
     missing: tuple[ReviewStatus, ...] = ("pending",) if len(statuses) < len(task.task.reviewers) else ()
     return combine_reviews(statuses + missing)
 
@@ -169,6 +187,8 @@ def _review(task: TaskState, attempt: Attempt) -> ReviewStatus:
 def _start_problem(task: TaskState, attempt: Attempt) -> tuple[Literal["", "no-tests", "usage-error"], str]:
     """What no agent can mend: there is nothing to test, the test command is wrong, or there is no agent."""
     suite = attempt.suite
+    if task.proof is not None and not task.proof.proved:
+        return "usage-error", task.proof.problem
     if attempt.iteration > 0 and task.task.agent is None:
         return "usage-error", "no agent is named that could go on"
     if attempt.iteration > 0 or suite is None:
@@ -188,16 +208,16 @@ def trials(task: TaskState) -> tuple[Trial, ...]:
     """The attempts as patterns and questions see them."""
     judged = [attempt for attempt in task.attempts if attempt.suite is not None or attempt.turns]
     tried = [attempt for attempt in judged if attempt.iteration > 0] or judged
-    sets = [frozenset(attempt.suite.failing) for attempt in tried if attempt.suite is not None]
+    sets = [frozenset(suite.failing) for attempt in tried if (suite := attempt.verdict) is not None]
     always = frozenset.intersection(*sets) if sets else frozenset()
     return tuple(
         Trial(
             iteration=attempt.iteration,
             text=attempt_text(attempt),
-            failing=frozenset(attempt.suite.failing) if attempt.suite is not None else frozenset(),
+            failing=frozenset(attempt.verdict.failing) if attempt.verdict is not None else frozenset(),
             changed=attempt.changed,
-            first=_telling_failure(attempt.suite, always),
-            passed=attempt.suite is not None and attempt.suite.passed,
+            first=_telling_failure(attempt.verdict, always),
+            passed=attempt.green,
         )
         for attempt in tried
     )
@@ -215,6 +235,8 @@ def _telling_failure(suite: SuiteEvidence | None, always: frozenset[str]) -> Fai
 def attempt_text(attempt: Attempt) -> str:
     """One line on how an attempt ended."""
     suite = attempt.suite
+    if attempt.gate is not None and attempt.gate.verdict not in {"accepted", "not-green"} and not attempt.approved:
+        return f"Tests passed in the work tree, {attempt.gate.reason}"
     if suite is None:
         turn = attempt.turns[-1] if attempt.turns else None
         return f"agent {turn.outcome}: {turn.error}".rstrip(": ") if turn is not None else "not finished"

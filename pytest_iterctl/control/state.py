@@ -14,7 +14,15 @@ from pytest_iterctl.control.events import (
     Settled,
     StageStarted,
 )
-from pytest_iterctl.control.evidence import Change, ReviewEvidence, SuiteEvidence, TurnEvidence, TurnOutcome
+from pytest_iterctl.control.evidence import (
+    Change,
+    GateEvidence,
+    Proof,
+    ReviewEvidence,
+    SuiteEvidence,
+    TurnEvidence,
+    TurnOutcome,
+)
 from pytest_iterctl.plan.frozen import FrozenTask, Settings
 from pytest_iterctl.plan.model import Limits
 
@@ -44,6 +52,7 @@ class Attempt:
     turns: tuple[TurnEvidence, ...] = ()
     review_turns: tuple[TurnEvidence, ...] = ()
     suite: SuiteEvidence | None = None
+    gate: GateEvidence | None = None
     reviews: tuple[ReviewEvidence, ...] = ()
     snapshots: tuple[tuple[str, str], ...] = ()
     tree: str = ""  # what its last snapshot holds, once it has begun
@@ -83,7 +92,25 @@ class Attempt:
     def ended_by(self) -> str:
         """The limit that ended the turn or the tests of this attempt, '' when none did or it was taken up again."""
         by_turn = self.turns[-1].limit if self.cut_off else ""
-        return by_turn or (self.suite.limit if self.suite is not None else "")
+        suites = (self.suite, self.gate.suite if self.gate is not None else None)
+        return by_turn or next((suite.limit for suite in suites if suite is not None and suite.limit), "")
+
+    @property
+    def verdict(self) -> SuiteEvidence | None:
+        """What the tests say of this attempt: in the clean room where they ran there, else in the work tree."""
+        return self.gate.suite if self.gate is not None and self.gate.suite is not None else self.suite
+
+    @property
+    def green(self) -> bool:
+        """Whether the tests pass and the gate stands by it, or a person does who has seen what the gate objects to."""
+        if self.suite is None or not self.suite.passed or self.gate is None:
+            return False
+        return self.gate.accepted or (self.approved and self.may_be_approved)
+
+    @property
+    def may_be_approved(self) -> bool:
+        """Whether the tests pass in the clean room, whatever else there is to say about it."""
+        return self.gate is not None and self.gate.suite is not None and self.gate.suite.passed
 
     @property
     def failed_reviews(self) -> int:
@@ -144,6 +171,11 @@ class TaskState:
     reopen_at: str = ""
     checkpoints: tuple[str, ...] = ()
     answers: tuple[Answered, ...] = ()
+    proof: Proof | None = None
+    earlier_proof: Proof | None = None
+    edited: tuple[str, ...] = ()  # what a person has changed since the base was kept: it belongs to the base now
+    released: tuple[str, ...] = ()  # globs of tests that a person's answer lets the agent change
+    forgiven: int = 0  # what the gate objected to up to this iteration was answered by a person
 
     @property
     def id(self) -> str:

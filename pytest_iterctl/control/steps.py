@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_iterctl.control.evidence import TurnOutcome
+from pytest_iterctl.control.evidence import Outcome, TurnOutcome
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
 from pytest_iterctl.control.standing import backoff, gave_up, held_back, limits_of, review_is_due, run_exit_code, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -22,6 +22,8 @@ __all__ = [
     "Declare",
     "Done",
     "FinishRun",
+    "Judge",
+    "ProveBase",
     "Recover",
     "RunTests",
     "Settle",
@@ -84,6 +86,22 @@ class RunTests:
 
 
 @dataclass(frozen=True, slots=True)
+class ProveBase:
+    """Keep the base's files out of reach, run its tests a few times, and try the clean room on it."""
+
+    task: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """See whether a green run can be believed."""
+
+    task: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallReviewer:
     task: str
     iteration: int
@@ -127,6 +145,8 @@ Step = (
     | Undo
     | Wait
     | RunTests
+    | ProveBase
+    | Judge
     | CallReviewer
     | TakeSnapshot
     | Decide
@@ -178,6 +198,8 @@ def _in_task(state: RunState, task: TaskState) -> Step:
     if not task.latest:
         return TakeSnapshot(task.id, following, "start")
     if attempt.decision is not None:
+        if task.proof is None and task.task.agent is not None and not state.stopped_by:
+            return ProveBase(task.id, following)
         return _generate(state, task, Attempt(iteration=following, began=state.clock))
     ends_here = bool(state.stopped_by) or _is_out_of_time(state, attempt)
     if attempt.failed_turns > attempt.undone and not (ends_here and attempt.cut_off):
@@ -185,6 +207,8 @@ def _in_task(state: RunState, task: TaskState) -> Step:
     if ends_here:
         return _close(task, attempt)
     if not attempt.generated:
+        if task.proof is None and task.task.agent is not None:
+            return ProveBase(task.id, attempt.iteration)
         return _generate(state, task, attempt)
     return _after_generate(state, task, attempt)
 
@@ -198,7 +222,7 @@ def _close(task: TaskState, attempt: Attempt) -> Step:
 
 
 def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
-    if task.task.agent is None or state.stopped_by:
+    if task.task.agent is None or state.stopped_by or (task.proof is not None and not task.proof.proved):
         return Decide(task.id, attempt.iteration)
     if task.agent_failures >= task.settings.max_agent_failures or gave_up(state, attempt):
         return Decide(task.id, attempt.iteration)
@@ -229,6 +253,10 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         return RunTests(task.id, iteration)
     if not attempt.snapshot("test"):
         return TakeSnapshot(task.id, iteration, "test")
+    if task.proof is None and _can_be_proved(task, attempt):
+        return ProveBase(task.id, iteration)
+    if attempt.gate is None and task.proof is not None and task.proof.proved and (iteration or attempt.suite.passed):
+        return Judge(task.id, iteration)
     if review_is_due(task, attempt):
         over = exhausted(limits_of(state), spent(state, attempt), new_iteration=False)
         tired = task.reviewer_failures >= task.settings.max_agent_failures or gave_up(state, attempt)
@@ -241,6 +269,14 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     if attempt.reviews and not attempt.snapshot("review"):
         return TakeSnapshot(task.id, iteration, "review")
     return Decide(task.id, iteration)
+
+
+def _can_be_proved(task: TaskState, attempt: Attempt) -> bool:
+    """Not before it is worth it: a red suite without an agent, and one that can't be run, end here anyway."""
+    suite = attempt.suite
+    if suite is None or suite.outcome in {Outcome.NO_TESTS, Outcome.USAGE_ERROR}:
+        return False
+    return suite.passed or task.task.agent is not None
 
 
 def _is_out_of_time(state: RunState, attempt: Attempt) -> bool:

@@ -15,9 +15,11 @@ from pytest_iterctl.control.decision import Decision, Situation, decide
 from pytest_iterctl.control.events import (
     EVENT,
     Answered,
+    BaseProved,
     Decided,
     Event,
     Interrupted,
+    Judged,
     Recovered,
     Resumed,
     ReviewFinished,
@@ -40,7 +42,10 @@ from pytest_iterctl.control.evidence import (
     Counts,
     Failure,
     Feedback,
+    GateEvidence,
+    GateVerdict,
     Outcome,
+    Proof,
     ReviewEvidence,
     ReviewStatus,
     SuiteEvidence,
@@ -58,6 +63,8 @@ from pytest_iterctl.control.steps import (
     Declare,
     Done,
     FinishRun,
+    Judge,
+    ProveBase,
     Recover,
     RunTests,
     Settle,
@@ -75,6 +82,7 @@ __all__ = [
     "GENEROUS",
     "Call",
     "FromTape",
+    "GateResult",
     "Key",
     "Outcomes",
     "ReviewResult",
@@ -159,6 +167,14 @@ class SuiteResult:
 
 
 @dataclass(frozen=True, slots=True)
+class GateResult:
+    """What the gate says of a green run; `ask`: only somebody who looks can accept it."""
+
+    verdict: GateVerdict = "accepted"
+    ask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewResult:
     status: ReviewStatus = "approve"
     turn: TurnResult = field(default_factory=TurnResult)
@@ -171,6 +187,8 @@ class Outcomes(Protocol):
 
     def suite(self, call: Call) -> SuiteResult: ...
 
+    def gate(self, call: Call) -> GateResult: ...
+
     def review(self, call: Call) -> ReviewResult: ...
 
 
@@ -180,6 +198,7 @@ class Scripted:
 
     turns: Mapping[Key, Sequence[TurnResult]] = field(default_factory=dict)
     suites: Mapping[Key, Sequence[SuiteResult]] = field(default_factory=dict)
+    gates: Mapping[Key, Sequence[GateResult]] = field(default_factory=dict)
     reviews: Mapping[Key, Sequence[ReviewResult]] = field(default_factory=dict)
     turn_else: TurnResult = field(default_factory=TurnResult)
     suite_else: SuiteResult = field(default_factory=SuiteResult)
@@ -190,6 +209,9 @@ class Scripted:
 
     def suite(self, call: Call) -> SuiteResult:
         return _nth(self.suites, call, self.suite_else)
+
+    def gate(self, call: Call) -> GateResult:
+        return _nth(self.gates, call, GateResult())
 
     def review(self, call: Call) -> ReviewResult:
         return _nth(self.reviews, call, self.review_else)
@@ -265,6 +287,11 @@ class FromTape:
             stopped=self._stops and tape.pick((False,) * 7 + (True,)),
             artifact=tape.pick((False, True)),
         )
+
+    def gate(self, call: Call) -> GateResult:
+        tape = self._for(call)
+        verdicts: tuple[GateVerdict, ...] = ("accepted", "accepted", "gaps", "accepted", "failed", "incident")
+        return GateResult(tape.pick(verdicts), tape.pick(("", "", "", "look at it")))
 
     def review(self, call: Call) -> ReviewResult:
         tape = self._for(call)
@@ -354,6 +381,12 @@ class World:
                 self.clock += step.seconds
             case RunTests():
                 yield from self._test(step)
+            case ProveBase():
+                self._claim(step.task, step.iteration, "judge", 300.0)
+                yield
+                self.record(BaseProved(task=step.task, proof=Proof(manifest="m", suite=_passed())))
+            case Judge():
+                yield from self._judge(step)
             case CallReviewer():
                 yield from self._review(step)
             case TakeSnapshot():
@@ -406,6 +439,24 @@ class World:
         )
         self.record(SuiteFinished(task=step.task, iteration=step.iteration, suite=suite))
 
+    def _judge(self, step: Judge) -> Generator[None]:
+        attempt = attempt_at(self.state, self.state.task(step.task), step.iteration)
+        result = GateResult()
+        if step.iteration:
+            call, _ = self._claim(step.task, step.iteration, "judge", 300.0)
+            yield
+            result = self.outcomes.gate(call)
+        if attempt.suite is None or not attempt.suite.passed:
+            result = GateResult("not-green")
+        red = result.verdict in {"not-green", "failed"}
+        gate = GateEvidence(
+            verdict=result.verdict,
+            reason=f"the gate says {result.verdict}",
+            ask=result.ask if result.verdict == "accepted" else "",
+            suite=None if result.verdict == "not-green" else _failed() if red else _passed(),
+        )
+        self.record(Judged(task=step.task, iteration=step.iteration, gate=gate))
+
     def _review(self, step: CallReviewer) -> Generator[None]:
         call, allowed = self._claim(step.task, step.iteration, "review", 300.0)
         yield
@@ -420,7 +471,7 @@ class World:
         attempt = attempt_at(self.state, task, iteration)
         used = spent(self.state, attempt)
         allowed = allowance(limits_of(self.state), used, timeout, in_iteration=iteration > 0)
-        turns = {"generate": attempt.turns, "test": (), "review": attempt.review_turns}[stage]
+        turns = {"generate": attempt.turns, "review": attempt.review_turns}.get(stage, ())
         self.record(StageStarted(task=task_id, iteration=iteration, stage=stage, before=task.latest))
         return Call(task_id, iteration, stage, len(turns) + 1), allowed
 
@@ -538,6 +589,16 @@ class World:
         return " ".join(entry.event.kind for entry in self.journal[-40:])
 
 
-def _stage(name: str) -> Literal["generate", "test", "review", "start"]:
-    assert name in {"generate", "test", "review", "start"}
+def _passed() -> SuiteEvidence:
+    return SuiteEvidence(outcome=Outcome.PASSED, counts=Counts(tests=3, passed=3))
+
+
+def _failed() -> SuiteEvidence:
+    return SuiteEvidence(
+        outcome=Outcome.FAILED, counts=Counts(tests=3, passed=2, failed=1), failing=("test_room",), reason="1 failed"
+    )
+
+
+def _stage(name: str) -> Literal["generate", "test", "judge", "review", "start"]:
+    assert name in {"generate", "test", "judge", "review", "start"}
     return name  # type: ignore[return-value]  # just checked
