@@ -206,6 +206,9 @@ def _head(style: _Style, suite: SuiteEvidence | None, reviews: Reviews, moved: M
         lines.append(f"Since the iteration before: {moved.text}.")
     if moved.regressed:
         lines.append(f"Regressed, passed before: {style.span(_regressed(moved, _REGRESSED))}")
+    if suite is not None and suite.intermittent:
+        names = named(tuple(one_line(test, 100) for test in suite.intermittent), _REGRESSED)
+        lines.append(f"Fails now and then, and did not before (passed when run once more): {style.span(names)}")
     return "\n".join(lines)
 
 

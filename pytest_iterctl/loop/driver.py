@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pytest_iterctl.control.decision import decide
 from pytest_iterctl.control.events import (
+    BaseLost,
     Decided,
     Interrupted,
     Recovered,
@@ -33,6 +34,8 @@ from pytest_iterctl.control.steps import (
     Declare,
     Done,
     FinishRun,
+    Judge,
+    ProveBase,
     Recover,
     RunTests,
     Settle,
@@ -50,7 +53,7 @@ from pytest_iterctl.loop.checkpoint import write_checkpoint
 from pytest_iterctl.loop.declare import declare_tasks
 from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.settle import settle
-from pytest_iterctl.loop.stages import Stages
+from pytest_iterctl.loop.stages import Stages, objections
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.work.pytest_run import forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot
@@ -78,6 +81,9 @@ class Driver:
         return self.history.state
 
     def go(self) -> RunState:
+        for task in self.state.tasks:
+            if not self.stages.bases.is_kept(task):
+                self.history.record(BaseLost(task=task.id))
         try:
             idle = 0
             while not isinstance(step := self._next(), Done):
@@ -106,34 +112,43 @@ class Driver:
 
     def _perform(self, step: Step) -> None:
         match step:
+            case CallAgent() | RunTests() | ProveBase() | Judge() | CallReviewer():
+                self._stage(step)
             case Declare():
                 declare_tasks(self.stages, self.history)
             case StartTask():
                 self._start(step.task)
             case Recover():
                 self._recover(step)
-            case CallAgent():
-                self.stages.generate(step)
             case Undo():
                 self._undo(step)
             case Wait():
                 self._wait(step)
-            case RunTests():
-                self.stages.test(step)
-            case CallReviewer():
-                self.stages.review(step)
             case TakeSnapshot():
                 self._snapshot(step)
             case Decide():
                 self._decide(step)
             case Settle():
-                settle(self.workspace, self.history, self.snapshots, self.state.task(step.task))
+                settle(self.workspace, self.history, self.stages.bases, self.state.task(step.task))
             case FinishRun():
                 self.history.record(
                     RunFinished(decision="proceed" if step.proceed else "escalate", exit_code=step.exit_code)
                 )
             case Done():
                 pass
+
+    def _stage(self, step: CallAgent | RunTests | ProveBase | Judge | CallReviewer) -> None:
+        match step:
+            case CallAgent():
+                self.stages.generate(step)
+            case RunTests():
+                self.stages.test(step)
+            case ProveBase():
+                self.stages.prove(step)
+            case Judge():
+                self.stages.judge(step)
+            case CallReviewer():
+                self.stages.review(step)
 
     def _start(self, task: str) -> None:
         snapshot = self._take(task, "0-base", f"{task}: base")
@@ -214,7 +229,7 @@ class Driver:
         note = "The agent changed nothing." if attempt.changed is False and step.iteration > 0 else ""
         limit = task.settings.feedback_max_length
         past = self.stages.past(task, step.iteration)
-        feedback = compact(attempt.suite, attempt.reviews, limit, note=note, **past)
+        feedback = compact(attempt.verdict, (*attempt.reviews, *objections(attempt)), limit, note=note, **past)
         decision = decide(situation(self.state, task, step.iteration, feedback))
         self.history.record(Decided(task=step.task, iteration=step.iteration, decision=decision))
         self._side_effects(step)

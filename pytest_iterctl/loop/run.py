@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest_iterctl
 from pytest_iterctl.agents.person import at_terminal
-from pytest_iterctl.control.events import Answered, Resumed, RunStarted, Warned
+from pytest_iterctl.control.events import Answered, BaseLost, Resumed, RunStarted, Warned
 from pytest_iterctl.control.limits import extended
 from pytest_iterctl.control.standing import spent
 from pytest_iterctl.control.state import RunState, TaskState
@@ -107,10 +107,11 @@ def resume_run(
         _snapshots(workspace, run, _plan_of(history.state))
         workspace.place.stop_file(run).unlink(missing_ok=True)
         for task in history.state.tasks:
-            if task.status == "stopped" and _edited_meanwhile(workspace, run, task):
+            if task.status == "stopped" and (edited := _edited_meanwhile(workspace, run, task)):
                 # The user has worked on: their tree is where it goes on, as the next iteration.
                 left = max(task.bound - task.attempts[-1].iteration, 1)
                 history.record(Answered(task=task.id, effect="continue", iterations=left, by=_who()))
+                history.record(BaseLost(task=task.id, edited=edited))
         history.record(Resumed(limits=limits, max_iterations=max_iterations))
         for task in history.state.tasks:
             left = (max_iterations or 0) - (task.attempts[-1].iteration if task.attempts else 0)
@@ -128,7 +129,8 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
         task = _asked(history.state, task_id)
         _snapshots(workspace, run, _plan_of(history.state))
         answered = _answered(task, answer)
-        if answered.effect == "approve" and _edited_meanwhile(workspace, run, task):
+        edited = _edited_meanwhile(workspace, run, task)
+        if answered.effect == "approve" and edited:
             raise UsageError(
                 "the work tree has changed since its tests ran, so there is nothing tested to approve",
                 hint="go on with: --continue TEXT (the tests decide again)",
@@ -137,6 +139,8 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
             answered = answered.model_copy(update=_what_to_go_on_with(workspace, history.state, task, answered))
         workspace.place.stop_file(run).unlink(missing_ok=True)
         history.record(answered)
+        if edited and answered.effect == "continue":
+            history.record(BaseLost(task=task.id, edited=edited))
         return Driver(workspace, history, audience.tick).go()
 
 
@@ -174,13 +178,13 @@ def _what_to_go_on_with(workspace: Workspace, state: RunState, task: TaskState, 
 
 def _answered(task: TaskState, answer: Answer) -> Answered:
     question = task.decision.question if task.decision is not None else None
-    effect, guidance = answer.effect, answer.guidance
+    effect, guidance, released = answer.effect, answer.guidance, tuple[str, ...]()
     if answer.option:
         options = question.options if question is not None else ()
         if not 1 <= answer.option <= len(options):
             raise UsageError(f"option {answer.option} is not one of 1 to {len(options)}", hint="see: iterctl report")
         chosen = options[answer.option - 1]
-        effect = chosen.effect
+        effect, released = chosen.effect, chosen.may_change
         guidance = "\n".join(filter(None, [chosen.guidance, answer.guidance]))
     if effect == "continue" and task.decision is not None and task.decision.reason == "agent-asked":
         # The next session may be a new one, which knows nothing of any question.
@@ -197,21 +201,23 @@ def _answered(task: TaskState, answer: Answer) -> Answered:
         iterations=answer.iterations,
         option=answer.option,
         by=_who(),
+        may_change=released,
     )
 
 
-def _edited_meanwhile(workspace: Workspace, run: str, task: TaskState) -> bool:
-    """Whether the work tree is no longer what the task left in it."""
+def _edited_meanwhile(workspace: Workspace, run: str, task: TaskState) -> tuple[str, ...]:
+    """What a person has changed in the work tree since the task left it."""
     if task.settled is None or not task.settled.commit:
-        return False
+        return ()
     snapshots = workspace.snapshots(run)
     found = snapshots.take(f"refs/iterctl/{run}/{task.id}/found", f"iterctl {run} {task.id} as found")
-    return found.tree != snapshots.tree_of(task.settled.commit)
+    if found.tree == snapshots.tree_of(task.settled.commit):
+        return ()
+    return tuple(os.fsdecode(name) for name in snapshots.changed_names(task.settled.commit, found.commit))
 
 
 def _may_be_approved(task: TaskState) -> bool:
-    suite = task.attempts[-1].suite if task.attempts else None
-    return suite is not None and suite.passed
+    return bool(task.attempts) and task.attempts[-1].may_be_approved
 
 
 def _asked(state: RunState, task_id: str | None) -> TaskState:

@@ -2,47 +2,125 @@
 
 from __future__ import annotations
 
-from pytest_iterctl.control.events import Settled
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_iterctl.control.events import Settled, Warned
 from pytest_iterctl.control.standing import best_attempt
 from pytest_iterctl.control.state import TaskState
-from pytest_iterctl.errors import RepositoryError
+from pytest_iterctl.errors import IterctlError, RepositoryError
+from pytest_iterctl.loop.base import Bases
+from pytest_iterctl.loop.change import GONE
 from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work.commit import commit_change
+from pytest_iterctl.work.placing import put_back, take_away
 from pytest_iterctl.work.pytest_run import forget_bytecode
-from pytest_iterctl.work.snapshots import Snapshots
+from pytest_iterctl.work.snapshots import Snapshot, Snapshots
+from pytest_iterctl.work.vault import Kept, Manifest
 
 __all__ = ["settle"]
 
 
-def settle(workspace: Workspace, history: History, snapshots: Snapshots, task: TaskState) -> None:
+def settle(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> None:
+    snapshots = bases.snapshots
     if task.status == "proceed":
-        history.record(_accepted(workspace, history, snapshots, task))
+        history.record(_accepted(workspace, history, bases, task))
     elif task.iterations == 0 and not any(attempt.turns for attempt in task.attempts):
         history.record(Settled(task=task.id, holds="untouched", iteration=0, commit=task.latest))
     else:
         history.record(_escalated(workspace, history, snapshots, task))
 
 
-def _accepted(workspace: Workspace, history: History, snapshots: Snapshots, task: TaskState) -> Settled:
+def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> Settled:
+    snapshots = bases.snapshots
+    result = _as_judged(history, bases, task)
+    left_out = ""
+    if result.tree != snapshots.tree_of(task.latest):
+        left_out = _keep_left_out(workspace, history, snapshots, task, result)
     started = history.state.started
     message = started.plan.commit_message if started is not None else None
     committed = problem = ""
     if message is not None:
         try:
             text = message or _default_message(task)
-            committed = commit_change(workspace.repository, snapshots, task.base, task.latest, text)
+            committed = commit_change(workspace.repository, snapshots, task.base, result.commit, text)
         except RepositoryError as error:
             problem = error.message
     return Settled(
         task=task.id,
         holds="accepted",
         iteration=task.attempts[-1].iteration,
-        commit=task.latest,
+        commit=result.commit,
         committed=committed,
         problem=problem,
+        left_out=left_out,
     )
+
+
+def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
+    """Make the work tree exactly what was judged: the base, and over it the accepted files and nothing else.
+
+    Harmless to repeat: whatever a killed driver left half done is finished by the next one.
+    """
+    attempt = task.attempts[-1]
+    ref = f"refs/iterctl/{history.run}/{task.id}/{attempt.iteration}-accepted"
+    message = f"iterctl {history.run} {task.id} accepted"
+    if attempt.iteration == 0 or attempt.gate is None:
+        return bases.snapshots.take(ref, message)  # nobody has changed anything
+    folder = bases.folder(task.id)
+    judged = Manifest.read(folder / f"judged-{attempt.iteration}.jsonl", attempt.gate.judged)
+    base = bases.load(task)
+    current = bases.snapshots.take(ref, message)
+    changed, gone = bases.vault.changed(bases.root, base.manifest, base.stamps)
+    told = bases.snapshots.changed_names(task.base, current.commit)
+    wanted = {
+        name: judged.files.get(name, base.manifest.files.get(name, GONE))
+        for name in dict.fromkeys((*judged.files, *changed, *gone, *told))
+    }
+    present = bases.vault.keep(bases.root, wanted).files
+    differing = {name: kept for name, kept in wanted.items() if present.get(name, GONE) != kept}
+    if differing:
+        forget_bytecode(bases.root, tuple(differing))
+        _put(bases, differing)
+    _write_report(bases, folder)
+    return bases.snapshots.take(ref, message)
+
+
+def _put(bases: Bases, wanted: Mapping[bytes, Kept]) -> None:
+    for name, kept in wanted.items():
+        if kept == GONE:
+            take_away(bases.root, name)
+    for name, kept in wanted.items():
+        if kept != GONE:
+            put_back(bases.vault, bases.root, name, kept)
+
+
+def _write_report(bases: Bases, folder: Path) -> None:
+    """The user's own JUnit report, as the verdict run wrote it; a report that can't be written is no reason to stop."""
+    try:
+        name = (folder / "junit.name").read_text(encoding="utf-8")
+        path = bases.root / name
+        if path.parent.resolve().is_relative_to(bases.root.resolve()) and not path.is_symlink():
+            path.write_bytes((folder / "junit.xml").read_bytes())
+    except OSError:
+        return
+
+
+def _keep_left_out(
+    workspace: Workspace, history: History, snapshots: Snapshots, task: TaskState, result: Snapshot
+) -> str:
+    """What the agent changed and what was not accepted, as a patch on top of the result."""
+    try:
+        stem = "left-out" if len(history.state.tasks) == 1 else f"{task.id}-left-out"
+        path = workspace.place.report_directory(history.run) / f"{stem}.patch"
+        snapshots.write_patch(result.commit, task.latest, path)
+        return os.path.relpath(path, workspace.root)
+    except (IterctlError, OSError) as error:
+        history.record(Warned(text=f"what was left out is not kept as a patch: {error}"))
+        return ""
 
 
 def _default_message(task: TaskState) -> str:

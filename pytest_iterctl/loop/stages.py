@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -10,15 +14,28 @@ from pytest_iterctl.agents.callers import call_agent, call_reviewer
 from pytest_iterctl.agents.hook import notify_hooks
 from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
 from pytest_iterctl.agents.turn import Tick, Turn
-from pytest_iterctl.control.events import ReviewFinished, StageStarted, SuiteFinished, TurnFinished, Warned
-from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
+from pytest_iterctl.control.events import (
+    BaseProved,
+    Judged,
+    ReviewFinished,
+    StageStarted,
+    SuiteFinished,
+    TurnFinished,
+    Warned,
+)
+from pytest_iterctl.control.evidence import Outcome, ReviewEvidence, SuiteEvidence
 from pytest_iterctl.control.limits import Allowance, allowance
 from pytest_iterctl.control.standing import attempt_at, attempt_text, limits_of, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
-from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests
+from pytest_iterctl.control.steps import CallAgent, CallReviewer, ProveBase, RunTests
+from pytest_iterctl.control.steps import Judge as JudgeStep
 from pytest_iterctl.errors import StoreError
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
+from pytest_iterctl.gate.baseline import GOOD
+from pytest_iterctl.loop.base import Bases, excused
+from pytest_iterctl.loop.controls import Target
 from pytest_iterctl.loop.history import History, now
+from pytest_iterctl.loop.judging import Judge, judged_base
 from pytest_iterctl.loop.sessions import Session, session_for
 from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
 from pytest_iterctl.loop.workspace import Workspace
@@ -27,11 +44,23 @@ from pytest_iterctl.plan.model import Agent
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work.snapshots import Snapshots
 
-__all__ = ["Stages"]
+__all__ = ["Stages", "objections"]
 
-_NUMBERS = {"generate": 1, "test": 2, "review": 3}
+_NUMBERS = {"generate": 1, "test": 2, "judge": 2, "review": 3}
 _REVIEWED_DIFF = 400_000
 _LONGEST_NAME = 10_000
+_RUN_AGAIN = 50
+
+
+def objections(attempt: Attempt) -> tuple[ReviewEvidence, ...]:
+    """What the gate has against an attempt, in the form in which agents are told of reviews."""
+    gate = attempt.gate
+    if gate is None or gate.verdict in {"accepted", "not-green"} or attempt.approved:
+        return ()
+    lines = [f"{gap.text}. {gap.undo[:1].upper()}{gap.undo[1:]}".rstrip(". ") + "." for gap in gate.gaps]
+    if not lines:
+        return ()
+    return (ReviewEvidence(reviewer="gate", status="reject", feedback=lines[0], findings=tuple(lines[1:])),)
 
 
 class Past(TypedDict):
@@ -52,6 +81,7 @@ class Stages:
         self.tick = tick
         self.memory = workspace.memory(history.run)
         self.private = workspace.place.run_directory(history.run)
+        self.bases = Bases(workspace.repository, snapshots, self.private, self.bench, tick)
         self._ever_passed: dict[str, tuple[int, frozenset[str]]] = {}
 
     @property
@@ -93,6 +123,12 @@ class Stages:
         self.tested(task, step.iteration, tested)
 
     def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
+        if iteration == 0:
+            self.bases.note_tree_run(task.id, tested)
+        else:
+            tested = replace(tested, suite=self._in_context(task, iteration, tested))
+            path = self.bases.folder(task.id) / f"outcomes-{iteration}.json"
+            path.write_text(json.dumps(dict(tested.outcomes)), encoding="utf-8")
         self.history.record(SuiteFinished(task=task.id, iteration=iteration, suite=tested.suite))
         self._keep(self._key(task, iteration, "test"), "test", "", tested.output)
         if task.task.agent is not None:
@@ -105,6 +141,81 @@ class Stages:
             )
         self._warn_of_survivors("the tests", tested.survivors)
 
+    def _in_context(self, task: TaskState, iteration: int, tested: Tested) -> SuiteEvidence:
+        """The run in the light of the baseline: what was flaky before does not block, what became so is told."""
+        suite = tested.suite
+        if task.proof is None or not task.proof.proved or suite.outcome is not Outcome.FAILED:
+            return suite
+        baseline = self.bases.load(task).baseline
+        if task.settings.flaky == "report":
+            suite = excused(suite, frozenset(baseline.flaky))
+        steady = baseline.passing
+        fallen = tuple(test for test in suite.failing if test in steady)
+        if not fallen or len(fallen) > _RUN_AGAIN or task.task.test is not None:
+            return suite
+        arguments = Target.of(self.bases, task.task, self.bases.load(task).facts).arguments(fallen)
+        again = self.run_tests(
+            task.task.model_copy(update={"tests": arguments, "marker": None}), attempt_at(self.state, task, iteration)
+        )
+        passed = tuple(test for test in fallen if again.outcomes.get(test) in GOOD)
+        return suite.model_copy(update={"intermittent": passed}) if passed else suite
+
+    def prove(self, step: ProveBase) -> None:
+        task = self.state.task(step.task)
+        self._claim(task, step.iteration, "judge", "")
+        attempt = attempt_at(self.state, task, step.iteration)
+        proof = self.bases.prove(task, self._time_left(attempt, task.settings.test_timeout))
+        if proof is None:
+            return
+        self.history.record(BaseProved(task=task.id, proof=proof))
+        first = task.attempts[0]
+        if step.iteration == 0 and first.suite is not None and task.settings.flaky == "report" and proof.proved:
+            flaky = frozenset(self.bases.load(self.state.task(task.id)).baseline.flaky)
+            better = excused(first.suite, flaky)
+            if better.passed and not first.suite.passed:
+                self.history.record(SuiteFinished(task=task.id, iteration=0, suite=better))
+
+    def judge(self, step: JudgeStep) -> None:
+        task = self.state.task(step.task)
+        attempt = attempt_at(self.state, task, step.iteration)
+        if step.iteration == 0:
+            self.history.record(Judged(task=task.id, iteration=0, gate=judged_base(task)))
+            return
+        self._claim(task, step.iteration, "judge", "")
+        key = f"{self._prefix(task)}room-output@{step.iteration}"
+        gate = Judge(
+            self.bases,
+            task,
+            attempt,
+            self._time_left(attempt, task.settings.test_timeout),
+            self._outcomes(task, step.iteration),
+            lambda text: self._put(key, "judge", "", text),
+        ).judge()
+        if gate is not None:
+            self.history.record(Judged(task=task.id, iteration=step.iteration, gate=gate))
+
+    def _outcomes(self, task: TaskState, iteration: int) -> Mapping[str, str]:
+        try:
+            found = json.loads((self.bases.folder(task.id) / f"outcomes-{iteration}.json").read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {str(test): str(outcome) for test, outcome in found.items()} if isinstance(found, dict) else {}
+
+    def _time_left(self, attempt: Attempt, timeout: float) -> Callable[[], Allowance]:
+        """What the next of several runs may take, whatever the runs before it took."""
+        began, used = time.monotonic(), spent(self.state, attempt)
+
+        def left() -> Allowance:
+            passed = time.monotonic() - began
+            later = replace(
+                used,
+                total_seconds=used.total_seconds + passed,
+                iteration_seconds=used.iteration_seconds + passed if attempt.iteration else 0.0,
+            )
+            return allowance(limits_of(self.state), later, timeout, in_iteration=attempt.iteration > 0)
+
+        return left
+
     def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
         allowed = self._allowance(attempt, task.settings.test_timeout)
         return self.bench.test(task, allowed, self.tick, extra=extra)
@@ -112,9 +223,11 @@ class Stages:
     def review(self, step: CallReviewer) -> None:
         task = self.state.task(step.task)
         attempt = attempt_at(self.state, task, step.iteration)
-        diff, _ = self.snapshots.patch(task.base, task.latest, limit=_REVIEWED_DIFF)
+        gate = attempt.gate
+        left_out = tuple(each.path for each in gate.left_out) if gate is not None else ()
+        diff, _ = self.snapshots.patch(task.base, task.latest, limit=_REVIEWED_DIFF, without=left_out)
         text = diff.decode("utf-8", "replace")
-        prompt = ReviewPrompt(task.id, task.task.prompt, step.iteration, attempt_text(attempt), text).render()
+        prompt = ReviewPrompt(task.id, task.task.prompt, step.iteration, attempt_text(attempt), text, gate).render()
         turn = self._turn(task, attempt, step.reviewer, "review", prompt=prompt, diff=text)
         self._claim(task, step.iteration, "review", step.reviewer.name)
         review, reply = call_reviewer(turn, self.tick)
@@ -231,8 +344,8 @@ class Stages:
     def _generate_prompt(self, task: TaskState, iteration: int) -> tuple[str, dict[str, object]]:
         judged = [attempt for attempt in task.attempts if attempt.suite is not None]
         last = judged[-1] if judged else None
-        suite = last.suite if last is not None else None
-        reviews = last.reviews if last is not None else ()
+        suite = last.verdict if last is not None else None
+        reviews = (*last.reviews, *objections(last)) if last is not None else ()
         past = self.past(task, last.iteration if last is not None else 0)
         key = f"{self._prefix(task)}feedback@{iteration}"
         where = f"memory key {key}"
@@ -251,12 +364,17 @@ class Stages:
             earlier=tuple(f"Iteration {attempt.iteration}: {attempt_text(attempt)}" for attempt in tried),
             command=command_line_of(task.task, as_module=self.as_module),
             changed_nothing=bool(tried) and tried[-1].changed is False,
+            restored=self._restored(tried[-1]) if tried else (),
+            may_change=(*task.settings.may_change, *task.released),
         ).render()
         return prompt, document
 
+    def _restored(self, attempt: Attempt) -> tuple[str, ...]:
+        return tuple(each.path for each in attempt.gate.left_out if each.protected) if attempt.gate else ()
+
     def past(self, task: TaskState, iteration: int) -> Past:
         """What an iteration is compared with: the one before it that came to a verdict, and who ever passed."""
-        suites = [each.suite for each in task.attempts if each.iteration < iteration and each.suite is not None]
+        suites = [suite for each in task.attempts if each.iteration < iteration and (suite := each.verdict)]
         verdicts = [suite for suite in suites if suite.outcome in {Outcome.PASSED, Outcome.FAILED}]
         return Past(
             previous=verdicts[-1] if verdicts else None,

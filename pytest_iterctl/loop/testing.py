@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
 from pytest_iterctl.control.limits import Allowance
@@ -20,10 +21,13 @@ from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import cut_middle, strip_escapes
 from pytest_iterctl.work.command_run import CommandRun, run_test_command
+from pytest_iterctl.work.environment import tests_environment
+from pytest_iterctl.work.mapping import environment_into_room, into_room, out_of_room
 from pytest_iterctl.work.process import Finished
 from pytest_iterctl.work.pytest_run import PytestRun, run_pytest
+from pytest_iterctl.work.room import Room
 
-__all__ = ["Bench", "Tested", "command_line_of"]
+__all__ = ["Bench", "InRoom", "Tested", "command_line_of"]
 
 _OUTPUT_TAIL = 16_384
 Tick = Callable[[float], bool]
@@ -40,6 +44,44 @@ class Tested:
     survivors: int = 0
     passed: tuple[str, ...] = ()
 
+    @property
+    def outcomes(self) -> Mapping[str, str]:
+        """What became of each test. A report of another tool names only those that passed or failed."""
+        if self.log is not None:
+            return self.log.tests
+        return dict.fromkeys(self.passed, "passed") | dict.fromkeys(self.suite.failing, "failed")
+
+    @property
+    def durations(self) -> Mapping[str, float]:
+        return self.log.durations if self.log is not None else {}
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The files that could not be collected."""
+        return tuple(error.test for error in self.log.collect_errors) if self.log is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class InRoom:
+    """A clean room as a place for tests: the work tree that it stands for, and what its processes are given."""
+
+    room: Room
+    root: Path
+    exam: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        return {
+            **environment_into_room(given, self.root, self.room.tree),
+            **self.room.variables(),
+            **self.variables,
+        }
+
+    def suite(self, suite: SuiteEvidence) -> SuiteEvidence:
+        """The evidence in terms of the work tree, which is what people and agents know."""
+        text = out_of_room(suite.model_dump_json(), self.root, self.room.tree)
+        return SuiteEvidence.model_validate_json(text)
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -49,23 +91,38 @@ class Bench:
     directory: Path
     private: Path
     as_module: bool
+    inside: InRoom | None = None
 
     def test(self, task: FrozenTask, allowance: Allowance, tick: Tick, *, extra: tuple[str, ...] = ()) -> Tested:
         tested = self._command(task, allowance, tick) if task.test else self._pytest(task, allowance, tick, extra)
         if tested.suite.outcome is Outcome.TIMED_OUT:
-            return replace(tested, suite=_out_of_time(tested.suite, allowance))
+            tested = replace(tested, suite=_out_of_time(tested.suite, allowance))
+        if self.inside is not None:
+            shown = out_of_room(tested.output, self.inside.root, self.inside.room.tree)
+            return replace(tested, suite=self.inside.suite(tested.suite), output=shown)
         return tested
+
+    def environment(self, task: FrozenTask) -> dict[str, str]:
+        given = tests_environment(os.environ, pass_names=task.settings.pass_env)
+        return given if self.inside is None else self.inside.environment(given)
+
+    def _mapped(self, arguments: Iterable[str]) -> tuple[str, ...]:
+        if self.inside is None:
+            return tuple(arguments)
+        return tuple(into_room(argument, self.inside.root, self.inside.room.tree) for argument in arguments)
 
     def _pytest(self, task: FrozenTask, allowance: Allowance, tick: Tick, extra: tuple[str, ...]) -> Tested:
         request = PytestRun(
             python=task.settings.python or sys.executable,
-            arguments=(*task.tests, *extra),
+            arguments=self._mapped((*task.tests, *extra)),
             directory=self.directory,
             as_module=self.as_module,
             run=self.run,
             timeout=allowance.seconds,
             marker=task.marker,
             pass_env=task.settings.pass_env,
+            exam=self.inside.exam if self.inside is not None else None,
+            variables=self.environment(task) if self.inside is not None else {},
         )
         with run_pytest(request, self.private, tick) as (finished, stream):
             log = read_witness(stream)
@@ -111,11 +168,13 @@ class Bench:
         if task.test is None:
             raise ValueError("the task has no test command")
         ran = run_test_command(
-            task.test,
+            task.test.model_copy(
+                update={"command": self._mapped(task.test.command), "junit": self._mapped((task.test.junit,))[0]}
+            ),
             directory=self.directory,
             run_id=self.run,
             timeout=allowance.seconds,
-            pass_env=task.settings.pass_env,
+            environment=self.environment(task),
             tick=tick,
         )
         output = _printed(ran.finished)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import glob
-import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_iterctl.plan.model import TestCommand
-from pytest_iterctl.work.environment import tests_environment
 from pytest_iterctl.work.process import Command, Finished, run
 
 __all__ = ["CommandRun", "run_test_command"]
@@ -33,7 +31,7 @@ def run_test_command(
     directory: Path,
     run_id: str,
     timeout: float,
-    pass_env: tuple[str, ...],
+    environment: Mapping[str, str],
     tick: Callable[[float], bool],
 ) -> CommandRun:
     before = _stamps(directory, test.junit)
@@ -41,9 +39,7 @@ def run_test_command(
         Command(
             arguments=test.command,
             cwd=directory,
-            environment=tests_environment(
-                os.environ, pass_names=pass_env, extra={"PYTEST_ITERCTL_CHILD": run_id, "ITERCTL_RUN": run_id}
-            ),
+            environment={**environment, "PYTEST_ITERCTL_CHILD": run_id, "ITERCTL_RUN": run_id},
             timeout=timeout,
         ),
         tick=tick,

@@ -1,0 +1,265 @@
+"""The controls before a change is accepted: tests that must go red go red, and each new pass stands alone.
+
+The functions that the base had are broken, at random names and only once the tests are running, so that whatever the
+change does to the judge it still does. A test that passed for an honest reason fails then.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pytest_iterctl.control.limits import Allowance
+from pytest_iterctl.control.pattern import counted
+from pytest_iterctl.control.state import TaskState
+from pytest_iterctl.gate.baseline import GOOD, named
+from pytest_iterctl.gate.comparison import Gap
+from pytest_iterctl.gate.findings import Finding
+from pytest_iterctl.gate.mutants import mutants
+from pytest_iterctl.gate.sabotage import functions_of, sabotaged, sabotaged_at
+from pytest_iterctl.loop.base import Base, Bases
+from pytest_iterctl.loop.change import SortedChange, sources_of
+from pytest_iterctl.loop.rooms import Control, Exam, Examined, Examiner
+from pytest_iterctl.plan.frozen import FrozenTask
+
+__all__ = ["Controlled", "Controls", "Target"]
+
+_MOST_TARGETS = 200
+_MOST_ALONE = 50
+#: Single tests may take this many times what they took together, and some seconds to start.
+_ALONE_SHARE, _ALONE_START = 3.0, 20.0
+_RESULT = frozenset({"failed", "error", "skipped", "xfailed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """How single tests of a task are run: its own options, without the files and folders."""
+
+    options: tuple[str, ...]
+    prefix: str
+
+    @classmethod
+    def of(cls, bases: Bases, task: FrozenTask, facts: Mapping[str, object]) -> Target:
+        options = list(task.tests)
+        given = facts.get("positional")
+        for word in given if isinstance(given, list) else ():
+            if word in options:
+                options.remove(word)
+        more = ["--maxfail=0"]
+        if any(option.startswith(("--junit", "--junitxml")) for option in options):
+            more.append("--junitxml=.iterctl-control.xml")  # in the room: the user's own report is not for this run
+        if facts.get("distributed") is True:
+            more.append("-n0")
+        root = facts.get("root")
+        prefix = os.path.relpath(root, bases.bench.directory.resolve()) if isinstance(root, str) and root else "."
+        return cls((*(option for option in options if option != "--"), *more), prefix)
+
+    def arguments(self, tests: Iterable[str]) -> tuple[str, ...]:
+        return (*self.options, *(self._argument(test) for test in tests))
+
+    def _argument(self, test: str) -> str:
+        path, separator, rest = test.partition("::")
+        return os.path.normpath(os.path.join(self.prefix, path)) + separator + rest  # noqa: PTH118 - no path alone
+
+
+@dataclass(slots=True)
+class Controlled:
+    """What the controls showed."""
+
+    findings: list[Finding] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+
+
+class _StoppedError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    bases: Bases
+    task: TaskState
+    examiner: Examiner
+    change: SortedChange
+    allowed: Callable[[], Allowance]
+    base: Base
+    room: Examined
+
+    @property
+    def target(self) -> Target:
+        return Target.of(self.bases, self.task.task, self.base.facts)
+
+    def run(self, targets: tuple[str, ...]) -> Controlled | None:
+        """Both controls; None when somebody stopped them."""
+        found = Controlled()
+        chosen = _drawn(targets, _MOST_TARGETS)
+        if len(chosen) < len(targets):
+            found.unchecked.append(f"controls on {len(targets) - len(chosen)} of {len(targets)} target tests")
+        try:
+            self._negative(chosen, found)
+            if not found.findings:
+                self._alone(_drawn(chosen, _MOST_ALONE), found, len(chosen))
+        except _StoppedError:
+            return None
+        return found
+
+    # The negative control --------------------------------------------------------------------------------------------
+
+    def _negative(self, targets: tuple[str, ...], found: Controlled) -> None:
+        changed = frozenset(self.change.names)
+        left, reached = self._broken(targets, self._sabotage(changed), "raise")
+        if left:
+            left, again = self._broken(left, self._sabotage(None), "return")
+            reached = reached & again
+        proved = len(targets) - len(left)
+        if proved:
+            found.checked.append(
+                f"negative control: {counted(proved, 'target test')} red when the base's functions break"
+            )
+        if not left:
+            return
+        forged, _ = self._broken(left, lambda _name: {}, "fail")
+        if forged:
+            passes = "pass" if len(forged) > 1 else "passes"
+            text = f"{named(forged)} {passes} although made to fail: the result is forged."
+            found.findings.append(Finding("", 0, "control", True, text))
+            return
+        stubborn = [test for test in left if test in reached]
+        if stubborn:
+            text = f"{named(stubborn)} still pass when every function of the base is broken."
+            found.findings.append(Finding("", 0, "control", False, text))
+        rest = len(left) - len(stubborn)
+        if rest:
+            found.unchecked.append(f"negative control: {counted(rest, 'target test')} call no function of the base")
+
+    def _sabotage(self, only: frozenset[str] | None) -> Callable[[str], Mapping[str, bytes]]:
+        """The sources of the change (or of the whole product) with the base's own functions broken."""
+        is_protected = self.change.protection.is_protected
+        before = sources_of(self.bases, self.base.manifest, only)
+        after = {**before, **sources_of(self.bases, self.change.contribution.laid, self.change.names)}
+        for name in self.change.contribution.removed:
+            after.pop(os.fsdecode(name), None)
+        own = frozenset(
+            function
+            for path, data in before.items()
+            if path.endswith(".py") and not is_protected(path)
+            for function in functions_of(data)
+        )
+
+        def broken(name: str) -> Mapping[str, bytes]:
+            made = {
+                path: sabotaged(data, own, name)
+                for path, data in after.items()
+                if path.endswith(".py") and not is_protected(path)
+            }
+            return {path: data for path, data in made.items() if data is not None}
+
+        return broken
+
+    def _broken(
+        self, targets: tuple[str, ...], sources: Callable[[str], Mapping[str, bytes]], variant: str
+    ) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The targets that still pass with these sources, and those of all targets that called something broken."""
+        control = Control.fresh(variant)
+        made = sources(control.name)
+        if not made and variant != "fail":
+            return targets, frozenset()
+        ran = self._run(targets, Exam(control=control), sources=made)
+        probes = ran.tested.log.probes if ran.tested.log is not None else ()
+        counts = [probe.get("reached") for probe in probes]
+        reached = frozenset(test for each in counts if isinstance(each, dict) for test in each)
+        outcomes = ran.tested.outcomes
+        return tuple(test for test in targets if outcomes.get(test) in GOOD), reached
+
+    def depends_on(self, findings: Iterable[Finding], tests: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The tests that pass only through what stands at these places; None when somebody stopped it."""
+        lines: dict[str, set[int]] = {}
+        for finding in findings:
+            lines.setdefault(finding.path, set()).add(finding.line)
+        after = sources_of(self.bases, self.change.contribution.laid, lines)
+
+        def broken(name: str) -> Mapping[str, bytes]:
+            made = {path: sabotaged_at(data, frozenset(lines[path]), name) for path, data in after.items()}
+            return {path: data for path, data in made.items() if data is not None}
+
+        if not broken("_"):
+            return tests
+        try:
+            passing, _ = self._broken(tests, broken, "raise")
+        except _StoppedError:
+            return None
+        return tuple(test for test in tests if test not in passing)
+
+    # Alone -----------------------------------------------------------------------------------------------------------
+
+    def _alone(self, targets: tuple[str, ...], found: Controlled, of: int) -> None:
+        """Each in a process that has run no other test, and that names no current test."""
+        together = sum(self.room.tested.durations.get(test, 0.0) for test in targets)
+        allowed = min(_ALONE_SHARE * together + _ALONE_START, self.allowed().seconds)
+        ran = self._run(targets, Exam(alone=True, alone_seconds=allowed))
+        alone = ran.tested.log.alone if ran.tested.log is not None else {}
+        flaky = frozenset(self.base.baseline.flaky)
+        wrong = [test for test in targets if alone.get(test, ("", ""))[0] in _RESULT and test not in flaky]
+        good = sum(alone.get(test, ("", ""))[0] in GOOD for test in targets)
+        if good:
+            found.checked.append(f"{counted(good, 'target test')} passed alone")
+        if good + len(wrong) < of:
+            found.unchecked.append(f"{of - good - len(wrong)} of {of} target tests alone")
+        if wrong:
+            first = alone[wrong[0]][1].strip().rsplit("\n", 1)[-1][:160]
+            text = f"{named(wrong)} {'pass' if len(wrong) > 1 else 'passes'} only together with other tests"
+            undo = "make each of them pass by itself; a result must not depend on what was called before"
+            found.gaps.append(Gap("alone", f"{text} ({first})" if first else text, undo, tuple(wrong)))
+
+    # Mutants ---------------------------------------------------------------------------------------------------------
+
+    def mutants(self, most: int, tests: tuple[str, ...]) -> Controlled | None:
+        """How many small faults in the changed lines the tests would notice; told, and nothing is decided by it."""
+        found = Controlled()
+        before = sources_of(self.bases, self.base.manifest, self.change.names)
+        after = sources_of(self.bases, self.change.contribution.laid, self.change.names)
+        seed = secrets.randbits(32)
+        made = [
+            (path, mutant)
+            for path, data in sorted(after.items())
+            if path.endswith(".py") and not self.change.protection.is_protected(path)
+            for mutant in mutants(before.get(path), data, seed=seed, most=most)
+        ]
+        chosen = random.Random(seed).sample(made, min(most, len(made)))  # noqa: S311 - which lines, no secret
+        survived = []
+        try:
+            for path, mutant in chosen:
+                ran = self._run(tests[:_MOST_TARGETS], Exam(), sources={path: mutant.source})
+                if all(ran.tested.outcomes.get(test) in GOOD for test in tests[:_MOST_TARGETS]):
+                    survived.append((path, mutant))
+        except _StoppedError:
+            return None
+        if chosen:
+            found.checked.append(f"mutants: the tests notice {len(chosen) - len(survived)} of {len(chosen)}")
+        else:
+            found.unchecked.append("mutants: none could be made of the changed lines")
+        for path, mutant in survived[:10]:
+            text = f"no test notices a fault here: {mutant.text}."
+            found.findings.append(Finding(path, mutant.line, "survives", False, text))
+        return found
+
+    def _run(self, tests: tuple[str, ...], exam: Exam, *, sources: Mapping[str, bytes] | None = None) -> Examined:
+        task = self.task.task.model_copy(update={"tests": self.target.arguments(tests), "marker": None})
+        ran = self.examiner.run(
+            task, self.allowed(), self.bases.tick, change=self.change.contribution, exam=exam, sources=sources
+        )
+        if ran.tested.stopped:
+            raise _StoppedError
+        return ran
+
+
+def _drawn(tests: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """All of them, or so many that nobody could have foreseen, in their order."""
+    if len(tests) <= most:
+        return tests
+    chosen = set(random.SystemRandom().sample(tests, most))
+    return tuple(test for test in tests if test in chosen)

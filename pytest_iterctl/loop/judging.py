@@ -1,0 +1,482 @@
+"""Whether a green run can be believed: the change read, run in a clean room, compared, and put to the controls.
+
+Ordered by cost. Every iteration: what was changed that does not count, and what the change looks like. When the tests
+pass in the work tree: the clean room. When they pass there, too: the controls, once, before the change is accepted.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pytest_iterctl.control.evidence import (
+    GateEvidence,
+    GateFinding,
+    GateVerdict,
+    IntegrityGap,
+    Outcome,
+    SuiteEvidence,
+)
+from pytest_iterctl.control.limits import Allowance
+from pytest_iterctl.control.pattern import counted
+from pytest_iterctl.control.state import Attempt, TaskState
+from pytest_iterctl.gate.audit import audit
+from pytest_iterctl.gate.baseline import BAD, GOOD, Baseline, named
+from pytest_iterctl.gate.comparison import Gap, compare, hurried
+from pytest_iterctl.gate.doctests import lost_examples
+from pytest_iterctl.gate.findings import Finding
+from pytest_iterctl.gate.literals import hard_coded
+from pytest_iterctl.gate.watched import Watched, surprises
+from pytest_iterctl.loop.base import Base, Bases, excused, own_suite
+from pytest_iterctl.loop.change import SortedChange, sorted_change, sources_of
+from pytest_iterctl.loop.controls import Controls, Target
+from pytest_iterctl.loop.rooms import Exam, Examined, Examiner
+from pytest_iterctl.text import one_line
+from pytest_iterctl.work.interpreter import difference, installed_folders, take
+from pytest_iterctl.work.vault import Manifest
+
+__all__ = ["Judge", "judged_base"]
+
+#: Rules whose findings a reviewer or a person looks at before a change is accepted; others are told, no more.
+_ASK = frozenset({"hard-coded", "names-a-test", "runs-hidden-text"})
+_SHOWN = 20
+_AGAIN = 50  # failing tests that are run once more, to tell those that fail now and then
+
+
+@dataclass(slots=True)
+class _Record:
+    """What has been found so far."""
+
+    gaps: list[Gap] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    checked: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    new_tests: str = ""
+
+    @property
+    def certain(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.certain]
+
+
+class StoppedError(Exception):
+    """Somebody stopped the run: there is no verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges one attempt of a task."""
+
+    bases: Bases
+    task: TaskState
+    attempt: Attempt
+    allowed: Callable[[], Allowance]
+    outcomes: Mapping[str, str]  # of the tests in the work tree
+    keep_output: Callable[[str], None] = lambda _text: None
+
+    def judge(self) -> GateEvidence | None:
+        """The evidence; None when somebody stopped it."""
+        began = time.monotonic()
+        try:
+            evidence = self._judge()
+        except StoppedError:
+            return None
+        return evidence.model_copy(update={"seconds": time.monotonic() - began})
+
+    def _judge(self) -> GateEvidence:
+        base = self.bases.load(self.task)
+        change = sorted_change(self.bases, base, self.task)
+        record = _Record()
+        green = self.attempt.suite is not None and self.attempt.suite.passed
+        self._read(base, change, record, whole=green)
+        if not green:
+            return self._evidence("not-green", "the tests fail in the work tree", change, record)
+        if self._environment_changed(base, record):
+            reason = f"what is installed has changed: {record.gaps[0].text}"
+            return self._evidence("gaps", reason, change, record)
+        examiner = self.bases.examiner(self.task.id, base.manifest, base.facts)
+        room = self._run(examiner, change, self._watching(base, change))
+        self.keep_output(room.tested.output)
+        suite = excused(room.suite, self._flaky(base))
+        if room.tested.log is not None:
+            seen = Watched.of(room.tested.log.probes)
+            found = surprises(base.watched, seen, changed=frozenset(change.names), tests=frozenset(base.baseline.tests))
+            record.findings += found
+        if not suite.passed:
+            return self._red(base, change, record, room, suite, examiner)
+        record.checked.append(f"{counted(suite.counts.passed, 'test')} passed in the clean room")
+        self._compare(base, record, room)
+        self._wider(base, change, record, examiner)
+        self._new_tests(base, change, record, examiner)
+        self._hidden(base, change, record, examiner)
+        self._weigh(base, change, record, examiner, room)
+        if not record.certain and not record.gaps:
+            self._controls(base, change, record, examiner, room)
+        return self._conclusion(change, record, room, suite)
+
+    # Reading the change ----------------------------------------------------------------------------------------------
+
+    def _read(self, base: Base, change: SortedChange, record: _Record, *, whole: bool) -> None:
+        names = change.names
+        before = dict(sources_of(self.bases, base.manifest, None if whole else names))
+        before |= sources_of(self.bases, base.manifest, names)
+        after = {**before, **sources_of(self.bases, change.contribution.laid, names)}
+        for name in change.contribution.removed:
+            after.pop(os.fsdecode(name), None)
+        record.findings += audit(before, after, is_protected=change.protection.is_protected)
+        if whole:
+            self._examples(base, before, after, record)
+        if whole:
+            tests = {path: data for path, data in before.items() if change.protection.is_protected(path)}
+            record.findings += hard_coded(before, after, tests, is_protected=change.protection.is_protected)
+            record.checked.append(f"{counted(len(names), 'changed file')} read for ways round the tests")
+
+    def _examples(self, base: Base, before: Mapping[str, bytes], after: Mapping[str, bytes], record: _Record) -> None:
+        """Doctests stand in the product's own files, so they can't be restored: they must not have changed."""
+        tested = {test.partition("::")[0] for test in base.baseline.tests}
+        ours = [path for path in before if any(path == file or path.endswith(f"/{file}") for file in tested)]
+        if not ours:
+            return
+        differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+        lost = lost_examples(
+            {path: before[path] for path in ours if path in differing},
+            {path: data for path, data in after.items() if path in differing},
+        )
+        if lost:
+            text = f"{counted(len(lost), 'doctest example')} of the base changed or gone: {one_line(named(lost), 300)}"
+            record.gaps.append(Gap("doctest", text, "put the examples back as they were and mend the code"))
+
+    def _environment_changed(self, base: Base, record: _Record) -> bool:
+        """An interpreter that somebody has changed can't be trusted with a verdict."""
+        if base.fingerprint is None:
+            if self.task.task.test is not None:
+                record.unchecked.append("the tools that the test command uses: only its files are kept")
+            return False
+        now = take(*installed_folders(base.facts, self.bases.root), like=base.fingerprint)
+        lines = difference(base.fingerprint, now)
+        if not lines:
+            record.checked.append(f"{len(now.files)} installed files are as they were at the start")
+            return False
+        text = one_line("; ".join(lines[:3]) + (f" and {len(lines) - 3} more" if len(lines) > 3 else ""), 400)  # noqa: PLR2004
+        undo = "put the installed packages back as they were; if one is needed, stop and say so"
+        record.gaps.append(Gap("environment", text, undo))
+        return True
+
+    # The clean room --------------------------------------------------------------------------------------------------
+
+    def _watching(self, base: Base, change: SortedChange) -> Exam:
+        files = (os.fsdecode(name) for name in base.manifest.files)
+        protected = tuple(name for name in files if change.protection.is_protected(name))
+        return Exam(watch=True, changed=change.names, protected=protected)
+
+    def _run(
+        self,
+        examiner: Examiner,
+        change: SortedChange,
+        exam: Exam,
+        *,
+        also: Manifest | None = None,
+        extra: tuple[str, ...] = (),
+        tests: tuple[str, ...] | None = None,
+    ) -> Examined:
+        task = self.task.task
+        if tests is not None:
+            task = task.model_copy(update={"tests": tests, "marker": None})
+        examined = examiner.run(
+            task,
+            self.allowed(),
+            self.bases.tick,
+            change=change.contribution,
+            exam=exam,
+            also=also,
+            extra=extra,
+        )
+        if examined.tested.stopped:
+            raise StoppedError
+        return examined
+
+    def _flaky(self, base: Base) -> frozenset[str]:
+        return frozenset(base.baseline.flaky) if self.task.settings.flaky == "report" else frozenset()
+
+    def _red(
+        self,
+        base: Base,
+        change: SortedChange,
+        record: _Record,
+        room: Examined,
+        suite: SuiteEvidence,
+        examiner: Examiner,
+    ) -> GateEvidence:
+        """Green in the work tree and not in the clean room."""
+        if suite.limit:
+            return self._evidence("failed", f"not judged to the end: {suite.reason}", change, record, suite=suite)
+        if room.unprepared:
+            return self._evidence("failed", room.unprepared, change, record, suite=suite)
+        suite = self._now_and_then(base, change, suite, examiner)
+        record.gaps += self._silent(base, change)
+        told = one_line(f"not in the clean room: {suite.reason}", 300)
+        if record.certain:
+            return self._evidence("incident", f"{told}; {_told(record.certain)}", change, record, suite=suite)
+        if suite.intermittent and set(suite.intermittent) == set(suite.failing):
+            reason = f"and not every time in the clean room: {named(suite.intermittent)} failed, then passed"
+            return self._evidence("failed", reason, change, record, suite=suite)
+        explaining = [each for each in change.left_out if each.protected] or list(change.left_out)
+        if explaining:
+            paths = named([each.path for each in explaining])
+            record.gaps.insert(0, _without_protected(paths, protected=explaining[0].protected))
+            return self._evidence("gaps", f"{told} (without {paths})", change, record, suite=suite)
+        reason = f"{told}; nothing that was left out explains it"
+        return self._evidence("incident", reason, change, record, suite=suite)
+
+    def _now_and_then(
+        self, base: Base, change: SortedChange, suite: SuiteEvidence, examiner: Examiner
+    ) -> SuiteEvidence:
+        """Failing tests, run once more on the same tree, which tells who fails now and then. They stay failures."""
+        if self.task.task.test is not None or suite.outcome is not Outcome.FAILED or len(suite.failing) > _AGAIN:
+            return suite
+        arguments = Target.of(self.bases, self.task.task, base.facts).arguments(suite.failing)
+        again = self._run(examiner, change, Exam(), tests=arguments)
+        passed = tuple(test for test in suite.failing if again.tested.outcomes.get(test) in GOOD)
+        return suite.model_copy(update={"intermittent": passed}) if passed else suite
+
+    def _silent(self, base: Base, change: SortedChange) -> Iterable[Gap]:
+        """What the agent did to the tests in the work tree, said so that it can be undone."""
+        if not change.protected_edits:
+            return ()
+        return [replace(gap, text=f"in the work tree, {gap.text}") for gap in compare(base.baseline, self.outcomes)]
+
+    def _compare(self, base: Base, record: _Record, room: Examined) -> None:
+        now = room.tested.outcomes
+        record.gaps += compare(base.baseline, now)
+        if base.baseline.runs:
+            record.checked.append(f"{counted(len(base.baseline.tests), 'test')} compared with the baseline")
+        else:
+            record.unchecked.append("no baseline: the tests did not run to an end before the first iteration")
+        quick = hurried(base.baseline, now, room.tested.durations)
+        for test in quick[:_SHOWN]:
+            text = f"{test} took {base.baseline.duration(test):.1f}s before and next to nothing now."
+            record.findings.append(Finding("", 0, "takes-no-time", False, text))
+        if self.task.task.test is not None:
+            return
+        if room.tested.log is not None and not room.tested.log.probes:
+            record.gaps.append(
+                Gap("no-finish", "the probe in the clean room did not report", "let the tests run through")
+            )
+
+    def _wider(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner) -> None:
+        """The rest of the suite: what failed before is not the agent's to fix, what passed must go on passing."""
+        arguments = own_suite(self.task.task)
+        if arguments is None or base.suite is None:
+            return
+        wider = base.suite
+        room = self._run(examiner, change, Exam(), tests=arguments, extra=("--continue-on-collection-errors",))
+        now = room.tested.outcomes
+        others = {test: outcome for test, outcome in now.items() if test not in base.baseline.tests}
+        flaky = frozenset(wider.flaky) if self.task.settings.flaky == "report" else frozenset()
+        strict = self.task.settings.baseline == "strict"
+        worse = [
+            test
+            for test, outcome in sorted(others.items())
+            if outcome in BAD and test not in flaky and (strict or test not in wider.failing)
+        ]
+        known = {*base.baseline.tests}
+        rest = Baseline(tuple(replace(run, outcomes=_without(run.outcomes, known)) for run in wider.runs))
+        record.gaps += compare(rest, others)
+        if worse:
+            text = f"{counted(len(worse), 'test')} outside of the task {'fail' if len(worse) > 1 else 'fails'}"
+            how = ": " if strict else " and did not before: "
+            record.gaps.append(Gap("regression", text + how + named(worse), "make them pass again", tuple(worse)))
+        else:
+            record.checked.append(f"{counted(len(others), 'test')} of the wider suite are no worse than before")
+
+    def _new_tests(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner) -> None:
+        """Tests that the agent added say something about its work, and nothing about whether it is accepted."""
+        files = sorted(os.fsdecode(name) for name in change.new_tests.files)
+        if not files or self.task.task.test is not None:
+            if files:
+                record.new_tests = f"{counted(len(files), 'new file')} kept, not run apart: {named(files)}"
+            return
+        programs = [path for path in files if change.protection.is_test(path)]
+        if not programs:
+            record.new_tests = f"{counted(len(files), 'new file')} kept: {named(files)}"
+            return
+        start = os.path.relpath(self.bases.root, self.bases.bench.directory)
+        target = Target.of(self.bases, self.task.task, base.facts)
+        arguments = (*target.options, *(os.path.normpath(os.path.join(start, path)) for path in programs))  # noqa: PTH118
+        ran = self._run(examiner, change, Exam(), also=change.new_tests, tests=arguments)
+        record.new_tests = f"{named(programs)}: {ran.suite.reason or ran.suite.outcome}"
+
+    def _hidden(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner) -> None:
+        if not base.hidden.files:
+            record.unchecked.append("whether the change fits more than the tests that the agent saw (no hidden_tests)")
+            return
+        if self.task.task.test is not None:
+            room = self._run(examiner, change, Exam(), also=base.hidden)
+        else:
+            start = os.path.relpath(self.bases.root, self.bases.bench.directory)
+            paths = [os.fsdecode(name) for name in base.hidden.files if change.protection.is_test(os.fsdecode(name))]
+            target = Target.of(self.bases, self.task.task, base.facts)
+            arguments = (*target.options, *(os.path.normpath(os.path.join(start, path)) for path in paths))  # noqa: PTH118
+            room = self._run(examiner, change, Exam(), also=base.hidden, tests=arguments)
+        if room.suite.passed:
+            record.checked.append(f"hidden tests: {room.suite.counts.passed} passed")
+            return
+        failing = room.suite.counts.failed + room.suite.counts.errors
+        # What they are called and what they expect stays hidden, also from the journal that feedback is made of.
+        text = (
+            f"{counted(failing, 'hidden test')} {'fail' if failing != 1 else 'fails'}"
+            if failing
+            else (f"the hidden tests did not run to an end ({room.suite.outcome})")
+        )
+        record.gaps.append(
+            Gap("hidden", text, "solve what the task asks for, for all inputs, not only for the tested ones")
+        )
+
+    def _weigh(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner, room: Examined) -> None:
+        """An object that agrees with everything is a cheat if a test's pass depends on it, and a wild card if not."""
+        doubtful = [finding for finding in record.certain if finding.rule == "agrees-with-everything"]
+        if not doubtful or len(doubtful) < len(record.certain) or self.task.task.test is not None:
+            return
+        passed = tuple(test for test, outcome in room.tested.outcomes.items() if outcome in GOOD)
+        controls = Controls(self.bases, self.task, examiner, change, self.allowed, base, room)
+        depending = controls.depends_on(doubtful, passed)
+        if depending is None:
+            raise StoppedError
+        if depending:
+            return
+        record.findings = [
+            replace(finding, certain=False) if finding in doubtful else finding for finding in record.findings
+        ]
+        record.checked.append("no test depends on the object that agrees with everything")
+
+    # Before acceptance -----------------------------------------------------------------------------------------------
+
+    def _controls(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner, room: Examined) -> None:
+        if self.task.task.test is not None:
+            record.unchecked.append("controls: they need pytest")
+            return
+        targets = tuple(
+            test
+            for test, outcome in room.tested.outcomes.items()
+            if outcome in GOOD and test not in base.baseline.passing
+        )
+        controls = Controls(self.bases, self.task, examiner, change, self.allowed, base, room)
+        if self.task.settings.gate == "fast":
+            record.unchecked.append("negative control and single tests (gate: fast)")
+        elif not targets:
+            record.unchecked.append("negative control: no test went from failing to passing")
+        else:
+            found = controls.run(targets)
+            if found is None:
+                raise StoppedError
+            record.findings += found.findings
+            record.gaps += found.gaps
+            record.checked += found.checked
+            record.unchecked += found.unchecked
+        if self.task.settings.mutants:
+            told = controls.mutants(self.task.settings.mutants, targets or tuple(room.tested.outcomes))
+            if told is None:
+                raise StoppedError
+            record.findings += told.findings
+            record.checked += told.checked
+            record.unchecked += told.unchecked
+
+    # The conclusion --------------------------------------------------------------------------------------------------
+
+    def _conclusion(self, change: SortedChange, record: _Record, room: Examined, suite: SuiteEvidence) -> GateEvidence:
+        if record.certain:
+            return self._evidence("incident", _told(record.certain), change, record, suite=suite)
+        if record.gaps:
+            reason = "; ".join(gap.text for gap in record.gaps[:3])
+            return self._evidence("gaps", f"but {reason}", change, record, suite=suite)
+        asking = [finding for finding in record.findings if finding.rule in _ASK]
+        self._write_judged(change, room)
+        reason = "the tests pass in the clean room"
+        if change.is_empty and change.left_out:
+            reason += " without any of the change"
+        return self._evidence("accepted", reason, change, record, suite=suite, ask=_told(asking) if asking else "")
+
+    def _write_judged(self, change: SortedChange, room: Examined) -> None:
+        folder = self.bases.folder(self.task.id)
+        if room.junit is not None:
+            (folder / "junit.name").write_text(room.junit[0], encoding="utf-8")
+            (folder / "junit.xml").write_bytes(room.junit[1])
+        change.accepted().write(folder / f"judged-{self.attempt.iteration}.jsonl")
+
+    def _evidence(
+        self,
+        verdict: GateVerdict,
+        reason: str,
+        change: SortedChange,
+        record: _Record,
+        *,
+        suite: SuiteEvidence | None = None,
+        ask: str = "",
+    ) -> GateEvidence:
+        if verdict != "accepted" and suite is not None and suite.passed:
+            # A person may accept it all the same, and then this is what was judged.
+            change.accepted().write(self.bases.folder(self.task.id) / f"judged-{self.attempt.iteration}.jsonl")
+        excused_here = suite.excused if suite is not None else ()
+        return GateEvidence(
+            verdict=verdict,
+            reason=one_line(reason, 500),
+            suite=suite,
+            gaps=tuple(
+                IntegrityGap(kind=gap.kind, text=one_line(gap.text, 500), undo=gap.undo, tests=gap.tests[:_SHOWN])
+                for gap in record.gaps
+            ),
+            findings=tuple(_finding(finding) for finding in record.findings[:_SHOWN]),
+            left_out=change.left_out[: _SHOWN * 5],
+            may_change=change.permitted[: _SHOWN * 5],
+            new_tests=one_line(record.new_tests, 300),
+            flaky=excused_here,
+            checked=tuple(record.checked),
+            unchecked=tuple(record.unchecked),
+            ask=one_line(ask, 500),
+            judged=change.accepted().digest(),
+        )
+
+
+def judged_base(task: TaskState) -> GateEvidence:
+    """The baseline's own verdict: nobody has changed anything, and the room was tried on just that."""
+    proof = task.proof
+    if proof is None or proof.suite is None:
+        return GateEvidence(verdict="failed", reason="and the clean room was not tried")
+    verdict: GateVerdict = "accepted" if proof.suite.passed else "failed"
+    reason = (
+        "the tests pass in the clean room" if proof.suite.passed else f"not in the clean room: {proof.suite.reason}"
+    )
+    return GateEvidence(
+        verdict=verdict,
+        reason=one_line(reason, 500),
+        suite=proof.suite,
+        flaky=proof.suite.excused,
+        judged=Manifest().digest(),
+    )
+
+
+def _without(outcomes: Mapping[str, str], known: set[str]) -> Mapping[str, str]:
+    return {test: outcome for test, outcome in outcomes.items() if test not in known}
+
+
+def _without_protected(paths: str, *, protected: bool) -> Gap:
+    if protected:
+        text = f"the tests pass only with changes to {paths}, which are restored before judging"
+        return Gap("protected-edit", text, f"undo the changes to {paths} and mend the code; if a test is wrong, say so")
+    text = f"the tests pass only with {paths}, which can't be part of the result"
+    return Gap("left-out", text, f"make it work without {paths}")
+
+
+def _finding(finding: Finding) -> GateFinding:
+    where = f"{finding.path}:{finding.line}" if finding.path else ""
+    return GateFinding(where=where, rule=finding.rule, certain=finding.certain, text=one_line(finding.text, 300))
+
+
+def _told(findings: Iterable[Finding]) -> str:
+    lines = []
+    for finding in findings:
+        place = f"{finding.path}:{finding.line} " if finding.path else ""
+        lines.append(f"{place}{finding.text}".rstrip("."))
+    more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""  # noqa: PLR2004 - three are read
+    return "; ".join(lines[:3]) + more

@@ -1,0 +1,222 @@
+"""Test runs in clean rooms: the kept base with a change laid over it, prepared as the plan says, the probe inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest_iterctl
+from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
+from pytest_iterctl.control.limits import Allowance
+from pytest_iterctl.loop.testing import Bench, InRoom, Tested, Tick
+from pytest_iterctl.plan.frozen import FrozenTask
+from pytest_iterctl.text import one_line, strip_escapes
+from pytest_iterctl.work.mapping import out_of_room
+from pytest_iterctl.work.process import Command, run
+from pytest_iterctl.work.room import Contribution, Room, open_room
+from pytest_iterctl.work.vault import Manifest, Vault
+
+__all__ = ["NOTHING", "Control", "Exam", "Examined", "Examiner"]
+
+#: The probe is a file, not a module: the interpreter that runs the tests need not have this package installed.
+_PROBE = Path(pytest_iterctl.__file__).with_name("probe.py")
+NOTHING = Contribution(Manifest(), frozenset(), ())
+_LARGEST_REPORT = 64 * 1024 * 1024
+#: Where tools keep what they need to run at all; a fresh home would hide it from them.
+_TOOL_HOMES = {
+    "CARGO_HOME": ".cargo",
+    "RUSTUP_HOME": ".rustup",
+    "GOPATH": "go",
+    "PYENV_ROOT": ".pyenv",
+    "NVM_DIR": ".nvm",
+    "VOLTA_HOME": ".volta",
+    "FNM_DIR": ".local/share/fnm",
+    "SDKMAN_DIR": ".sdkman",
+    "DENO_DIR": ".cache/deno",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What makes a test run fail that must fail: `name` is what the product's functions call first."""
+
+    name: str
+    variant: str  # raise, return, or fail: the tests themselves
+
+    @classmethod
+    def fresh(cls, variant: str) -> Control:
+        return cls(f"_{secrets.token_hex(6)}", variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """What the probe is told about a run."""
+
+    changed: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+    reverse: bool = False
+    watch: bool = False
+    control: Control | None = None
+    alone: bool = False
+    alone_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A run in a room. `unprepared` says why the tests were never begun."""
+
+    tested: Tested
+    unprepared: str = ""
+    junit: tuple[str, bytes] | None = None  # the user's own report: its path below the root, and its content
+    seconds: float = 0.0
+
+    @property
+    def suite(self) -> SuiteEvidence:
+        return self.tested.suite
+
+
+@dataclass(frozen=True, slots=True)
+class Examiner:
+    """Runs a task's tests in rooms that are made of one base."""
+
+    bench: Bench
+    root: Path
+    vault: Vault
+    place: Path
+    base: Manifest
+    facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def bytecode(self) -> Path:
+        """What a trusted run left compiled of installed packages."""
+        return self.place / "bytecode"
+
+    def run(
+        self,
+        task: FrozenTask,
+        allowance: Allowance,
+        tick: Tick,
+        *,
+        change: Contribution = NOTHING,
+        exam: Exam | None = None,
+        also: Manifest | None = None,
+        sources: Mapping[str, bytes] | None = None,
+        extra: tuple[str, ...] = (),
+        keep_bytecode: bool = False,
+    ) -> Examined:
+        """One run. `sources` are written over what the room holds, `extra` are more arguments for pytest."""
+        with self._opened(change, also, sources) as room:
+            inside = InRoom(room, self.root, self._exam_file(room, exam or Exam()), self._variables())
+            where = room.tree / os.path.relpath(self.bench.directory, self.root)
+            bench = replace(self.bench, directory=where, inside=inside)
+            problem, output = self._prepare(task, bench, allowance, tick)
+            if problem:
+                return Examined(_never_begun(problem, output), problem)
+            where.mkdir(parents=True, exist_ok=True)
+            tested = bench.test(task, allowance, tick, extra=(*self._rootdir(room), *extra) if not task.test else ())
+            if keep_bytecode:
+                self._keep_bytecode(room)
+            return Examined(tested, junit=self._junit(tested, room), seconds=tested.suite.seconds)
+
+    @contextmanager
+    def _opened(
+        self, change: Contribution, also: Manifest | None, sources: Mapping[str, bytes] | None
+    ) -> Iterator[Room]:
+        name = self.root.name or "tree"
+        with open_room(self.vault, self.base, change, self.place, name=name, also=also, bytecode=self.bytecode) as room:
+            # pytest looks for its configuration in the folders above, too: here is the one that the base had there.
+            (room.tree.parent / "pytest.ini").write_bytes(b"[pytest]\n")
+            outside = self._configuration_above()
+            if outside is not None:
+                (room.tree.parent / "pytest.ini").unlink()
+                (room.tree.parent / outside[0]).write_bytes(outside[1])
+            for path, content in (sources or {}).items():
+                target = room.tree / path
+                target.unlink(missing_ok=True)
+                target.write_bytes(content)
+            yield room
+
+    def _configuration_above(self) -> tuple[str, bytes] | None:
+        """The name and content of a configuration file that lies above the work tree, as it was at the start."""
+        name, content = self.facts.get("above_name"), self.facts.get("above_content")
+        return (name, content.encode()) if isinstance(name, str) and isinstance(content, str) and name else None
+
+    def _rootdir(self, room: Room) -> tuple[str, ...]:
+        """Where ids begin, where no configuration file in the tree says so."""
+        root, inipath = self.facts.get("root"), self.facts.get("inipath")
+        inside = isinstance(inipath, str) and inipath and Path(inipath).is_relative_to(self.root.resolve())
+        if inside or not isinstance(root, str) or not root:
+            return ()
+        mapped = os.path.normpath(room.tree / os.path.relpath(root, self.root.resolve()))
+        return (f"--rootdir={mapped}",) if Path(mapped).is_dir() else ()
+
+    def _exam_file(self, room: Room, exam: Exam) -> Path:
+        path = room.outer / f"exam-{secrets.token_hex(8)}.json"
+        document = {"probe": str(_PROBE), "tree": str(room.tree), "from": str(self.root), **asdict(exam)}
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return path
+
+    def _variables(self) -> dict[str, str]:
+        home = Path(os.environ.get("HOME") or "/nonexistent")
+        found = {
+            name: str(home / folder)
+            for name, folder in _TOOL_HOMES.items()
+            if name not in os.environ and (home / folder).is_dir()
+        }
+        path = self.facts.get("path")
+        entries = [entry for entry in path if isinstance(entry, str)] if isinstance(path, list) else []
+        user_site = any(entry.startswith(f"{home}/.local/lib/python") for entry in entries)
+        # Packages in the user's own site folder are part of the interpreter where it looks there, and only there.
+        return found | ({"PYTHONUSERBASE": str(home / ".local")} if user_site else {"PYTHONNOUSERSITE": "1"})
+
+    def _prepare(self, task: FrozenTask, bench: Bench, allowance: Allowance, tick: Tick) -> tuple[str, str]:
+        for arguments in task.settings.prepare.commands:
+            finished = run(
+                Command(
+                    arguments=arguments,
+                    cwd=bench.directory,
+                    environment={**bench.environment(task), "ITERCTL_RUN": bench.run},
+                    timeout=allowance.seconds,
+                ),
+                tick=tick,
+            )
+            output = strip_escapes(finished.stdout.text + finished.stderr.text)
+            if finished.error or finished.exit_code != 0:
+                why = finished.error or (
+                    f"it ended with exit code {finished.exit_code}"
+                    if finished.ended_by == "exit"
+                    else f"it was ended ({finished.ended_by})"
+                )
+                last = one_line(output.strip().rsplit("\n", 1)[-1], 200)
+                told = f"prepare: {shlex.join(arguments)}: {why}" + (f": {last}" if last else "")
+                return out_of_room(told, self.root, bench.inside.room.tree if bench.inside else self.root), output
+        return "", ""
+
+    def _keep_bytecode(self, room: Room) -> None:
+        """Of installed packages only: what was compiled of the tree itself belongs to a path that is gone soon."""
+        shutil.rmtree(self.bytecode, ignore_errors=True)
+        shutil.rmtree(room.bytecode / str(room.outer.resolve()).lstrip("/"), ignore_errors=True)
+        shutil.copytree(room.bytecode, self.bytecode, copy_function=shutil.copyfile, dirs_exist_ok=True)
+
+    def _junit(self, tested: Tested, room: Room) -> tuple[str, bytes] | None:
+        path = Path(tested.log.junitxml) if tested.log is not None and tested.log.junitxml else None
+        if path is None or not path.is_relative_to(room.tree) or path.is_symlink() or not path.is_file():
+            return None
+        if path.stat().st_size > _LARGEST_REPORT:
+            return None
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        mapped = out_of_room(text, self.root, room.tree).encode("utf-8", "surrogateescape")
+        return str(path.relative_to(room.tree)), mapped
+
+
+def _never_begun(problem: str, output: str) -> Tested:
+    suite = SuiteEvidence(outcome=Outcome.CRASHED, reason=problem)
+    return Tested(suite, output, stopped=False)
