@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_BENCHMARKS = ("idle_plugin", "loop_overhead", "witness_cost", "snapshot", "journal", "junit", "feedback")
+_BENCHMARKS = ("idle_plugin", "loop_overhead", "witness_cost", "snapshot", "journal", "junit", "feedback", "gate")
 
 
 def main() -> int:

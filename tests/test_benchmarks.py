@@ -24,6 +24,16 @@ FIGURES = {
     "journal": {"resume_ms", "decision_ms", "next_step_ms", "durable_event_ms", "event_ms"},
     "junit": {"one_percent_failing", "memory_growth_mb", "named_green", "all_failing", "all_failing_at_length"},
     "feedback": {"bytes", "grouping_s"},
+    "gate": {
+        "room_wall",
+        "room_paired",
+        "room_cpu",
+        "layout",
+        "controls_wall",
+        "controls_paired",
+        "controls_cpu",
+        "controls_of_slower_tests",
+    },
 }
 
 

@@ -282,7 +282,7 @@ def readme_section(title: str) -> str:
     return text.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/configuration.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/configuration.md", "docs/integrity.md"])
 def test_plans_in_pages_can_be_read(page: str, tmp_path: Path) -> None:
     plans = fenced((ROOT / page).read_text(encoding="utf-8"), "yaml")
     assert plans
@@ -330,6 +330,11 @@ def test_every_key_of_the_documents_is_described(project: Project) -> None:
     found = {
         "iterctl.run/1": {*run, *run["tasks"][0], *run["tasks"][0]["history"][0]},
         "iterctl.report/1": set(project.iterctl("report", "--format", "json").json),
+        "iterctl.audit/1": {
+            *(audit := project.iterctl("audit", "--format", "json").json),
+            *audit["tasks"][0],
+            *audit["tasks"][0]["integrity"],
+        },
         "iterctl.feedback/1": set(project.iterctl("feedback", "report.xml", "--format", "json").json),
         "iterctl.status/1": {*(status := project.iterctl("status", "--format", "json").json), *status["runs"][0]},
     }

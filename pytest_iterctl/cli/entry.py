@@ -79,6 +79,9 @@ def _manner_options(command: Callable[P, R]) -> Callable[P, R]:
 @click.option("--timeout", help="Time for each agent call and test run, as in 90s, 5m, 1h.")
 @click.option("--checkpoint-interval", help="Write a portable checkpoint file every N iterations.")
 @click.option("--on-escalate", help="What the work tree holds after an escalation: best, last or base.")
+@click.option("--protect", multiple=True, help="More files that the agent's changes don't count in; may be repeated.")
+@click.option("--may-change", multiple=True, help="Tests that are the agent's to change, shown for review; repeatable.")
+@click.option("--gate", help="How much is checked before a change is accepted: fast or full.")
 @click.option("--task", help="Run this task and what it needs, no other.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
 @click.option(
@@ -95,6 +98,9 @@ def run(
     timeout: str | None,
     checkpoint_interval: str | None,
     on_escalate: str | None,
+    protect: tuple[str, ...],
+    may_change: tuple[str, ...],
+    gate: str | None,
     task: str | None,
     dry_run: bool,  # noqa: FBT001 - click hands options over by name
     commit: str | None,
@@ -113,6 +119,9 @@ def run(
         "timeout": timeout,
         "checkpoint_interval": checkpoint_interval,
         "on_escalate": on_escalate,
+        "protect": list(protect) or None,
+        "may_change": list(may_change) or None,
+        "gate": gate,
     }
     manner = running.Manner(json=form == "json", quiet=quiet, verbose=verbose)
     return running.run(plan, settings, manner, prompt=prompt, task=task, dry_run=dry_run, commit=commit)
@@ -200,6 +209,17 @@ def report(run_id: str | None, task: str | None, form: str) -> int:
     from pytest_iterctl.cli import looking  # noqa: PLC0415
 
     return looking.report(run_id, task, form)
+
+
+@commands.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--task", help="Which task (default: all).")
+@click.option("--format", "form", type=_FORMAT, default="human", help="What goes to stdout.")
+def audit(run_id: str | None, task: str | None, form: str) -> int:
+    """Show what was protected, what was compared and what was found before a change was accepted."""
+    from pytest_iterctl.cli import looking  # noqa: PLC0415
+
+    return looking.audit(run_id, task, as_json=form == "json")
 
 
 @commands.command()

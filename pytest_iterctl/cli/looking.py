@@ -1,4 +1,4 @@
-"""The commands that only look: status, report, diff, memory."""
+"""The commands that only look: status, report, audit, diff, memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pytest_iterctl.cli.reports import ReportWriter
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import StoreError, UsageError
 from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.show.audit import audit_document, audit_lines
 from pytest_iterctl.show.documents import run_document, status_document
 from pytest_iterctl.show.formats import render_json, render_yaml
 from pytest_iterctl.show.report_markdown import render
@@ -22,7 +23,7 @@ from pytest_iterctl.show.words import cost_text
 from pytest_iterctl.store.lock import holder
 from pytest_iterctl.text import human_bytes, one_line
 
-__all__ = ["chosen_task", "diff", "memory", "report", "status"]
+__all__ = ["audit", "chosen_task", "diff", "memory", "report", "status"]
 
 
 def status(run_id: str | None, *, as_json: bool) -> int:
@@ -77,6 +78,20 @@ def report(run_id: str | None, task_id: str | None, form: str) -> int:
     document = ReportWriter(workspace).document(state, task)
     text = {"md": render, "yaml": render_yaml, "json": render_json}[form](document)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+def audit(run_id: str | None, task_id: str | None, *, as_json: bool) -> int:
+    """One task, or all of a run: whoever asks whether a run can be trusted asks about the whole."""
+    workspace = Workspace(Path.cwd())
+    state = workspace.state(workspace.find_run(run_id))
+    tasks = state.tasks if task_id is None else (chosen_task(state, task_id),)
+    if as_json:
+        print(json.dumps(audit_document(state, tasks), indent=1))
+        return 0
+    style = style_of(sys.stdout, os.environ)
+    for line in audit_lines(state, tasks):
+        style.write(line)
     return 0
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
 
+from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.testing import command_line_of
 from pytest_iterctl.loop.workspace import below
 from pytest_iterctl.plan.environment_settings import settings_from_environment
 from pytest_iterctl.plan.freeze import freeze
-from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
+from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent, Settings
 from pytest_iterctl.plan.load import find_plan, load_plan
 from pytest_iterctl.plan.model import Plan, SettingsPatch
 from pytest_iterctl.plan.presets import presets
@@ -146,10 +148,31 @@ def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
             print(f"  review   {_agent(reviewer)}")
         per_call, per_run = format_duration(settings.timeout), format_duration(settings.test_timeout)
         print(f"  timeout  {per_call} per call, {per_run} per test run")
+        for word, text in _gate(settings):
+            print(f"  {word:<8} {text}")
         print(f"  after an escalation the work tree holds: {settings.on_escalate}")
     if plan.discover:
         print("tasks that tests declare with the iterate marker are found when the suite is first run")
     return 0
+
+
+def _gate(settings: Settings) -> Iterator[tuple[str, str]]:
+    """What a change has to pass before it is accepted; what is not asked for is not told."""
+    runs = f"the baseline is run {counted(settings.baseline_runs, 'time')}"
+    mutants = f", {counted(settings.mutants, 'mutant')}" if settings.mutants else ""
+    yield "gate", f"{settings.gate}, {runs}, baseline: {settings.baseline}, flaky: {settings.flaky}{mutants}"
+    lists = (
+        ("protect", ("what the tests are made of", *settings.protect)),
+        ("change", tuple(f"may change {glob}" for glob in settings.may_change)),
+        ("prepare", tuple(f"run {shlex.join(command)}" for command in settings.prepare.commands)),
+        ("prepare", tuple(f"keep {glob}" for glob in settings.prepare.files)),
+        ("hidden", settings.hidden_tests),
+    )
+    for word, texts in lists:
+        if texts:
+            yield word, ", ".join(texts)
+    if settings.suite is not None:
+        yield "suite", shlex.join(settings.suite) or "(all tests)"
 
 
 def _agent(agent: NamedAgent | None) -> str:

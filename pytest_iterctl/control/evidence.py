@@ -153,6 +153,8 @@ class Proof(Value):
     interpreter: str = Field(default="", description="digest of the fingerprint of what is installed")
     installed: int = 0
     baseline: str = Field(default="", description="digest of the baseline")
+    records: str = Field(default="", description="digest of what else was noted of the base's runs")
+    bytecode: str = Field(default="", description="digest of what the base's runs compiled of installed packages")
     hidden: str = Field(default="", description="digest of the list of hidden tests")
     hidden_count: int = 0
     runs: tuple[str, ...] = Field(default=(), description="how each run of the baseline ended")

@@ -198,8 +198,12 @@ def _gate_event(state: RunState, event: BaseProved | BaseLost | Judged) -> RunSt
                 ),
             )
         case Judged():
-            closed = _worked(state, event.gate.seconds)
-            return _in_attempt(closed, event.task, event.iteration, lambda a: replace(a, gate=event.gate))
+            # What the gate takes is the run's time, not the iteration's: no agent could do anything about it.
+            took = event.gate.seconds
+            closed = _worked(state, took)
+            return _in_attempt(
+                closed, event.task, event.iteration, lambda a: replace(a, gate=event.gate, began=a.began + took)
+            )
 
 
 def _with(state: RunState, task_id: str, change: Callable[[TaskState], TaskState]) -> RunState:

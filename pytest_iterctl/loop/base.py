@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -80,9 +81,7 @@ class Base:
     facts: Mapping[str, object]
     fingerprint: Fingerprint | None
     hidden: Manifest
-
-    def protection(self, task: FrozenTask, vault: Vault, released: tuple[str, ...] = ()) -> Protection:
-        return protection_of(self.manifest, vault, task, self.facts, (*task.settings.may_change, *released))
+    bytecode: Manifest
 
 
 def protection_of(
@@ -140,6 +139,7 @@ class Bases:
         self.tick = tick
         self.vault = Vault(private / "vault")
         self._loaded: dict[str, tuple[Proof, Base]] = {}
+        self._protections: dict[tuple[str, str, tuple[str, ...]], Protection] = {}
 
     @property
     def root(self) -> Path:
@@ -150,9 +150,18 @@ class Bases:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
-    def examiner(self, task: str, manifest: Manifest, facts: Mapping[str, object]) -> Examiner:
+    def examiner(
+        self, task: str, manifest: Manifest, facts: Mapping[str, object], bytecode: Manifest | None = None
+    ) -> Examiner:
         place = self.private / "rooms" / task
-        return Examiner(self.bench, self.root, self.vault, place, manifest, facts)
+        return Examiner(self.bench, self.root, self.vault, place, manifest, facts, bytecode or Manifest())
+
+    def protection(self, task: TaskState, base: Base, may_change: tuple[str, ...]) -> Protection:
+        """What is protected; which files the tests read takes a look at all of them, so it is remembered."""
+        key = (task.id, task.proof.manifest if task.proof is not None else "", may_change)
+        if key not in self._protections:
+            self._protections[key] = protection_of(base.manifest, self.vault, task.task, base.facts, may_change)
+        return self._protections[key]
 
     # What is known of the run in the work tree ---------------------------------------------------------------------
 
@@ -275,7 +284,7 @@ class Bases:
         if suite is not None and suite.outcome in _NO_VERDICT and not tree.runs:
             notes.append(f"the tests came to no verdict before the first iteration ({suite.outcome})")
         if suite is not None and suite.outcome in _NO_VERDICT:
-            outcome: _Proved | None = _Proved(Baseline(), Watched(), None, (), "", facts)
+            outcome: _Proved | None = _Proved(Baseline(), Watched(), None, (), "", facts, Manifest())
             notes.append("the clean room was not tried on the base: its tests don't run to an end there")
         else:
             outcome = session.run(tree)
@@ -287,9 +296,9 @@ class Bases:
         facts = outcome.facts
         fingerprint = self._fingerprint(task, facts)
         _write(folder / "baseline.json", outcome.baseline.document())
-        _write(folder / "suite.json", wider.document())
-        _write(folder / "watched.json", outcome.watched.document())
-        _write(folder / "facts.json", json.dumps(facts).encode())
+        records = _Records(wider, outcome.watched, facts)
+        _write(folder / "records.json", records.document())
+        outcome.bytecode.write(folder / "bytecode.jsonl")
         protection = protection_of(manifest, self.vault, task.task, facts, (*task.settings.may_change, *task.released))
         names = sorted(os.fsdecode(name) for name in manifest.files)
         protected = [f"{file_name(os.fsencode(n))} ({why})" for n in names if (why := protection.why(n))]
@@ -303,6 +312,8 @@ class Bases:
             interpreter=fingerprint.digest() if fingerprint is not None else "",
             installed=len(fingerprint.files) if fingerprint is not None else 0,
             baseline=outcome.baseline.digest(),
+            records=hashlib.sha256(records.document()).hexdigest(),
+            bytecode=outcome.bytecode.digest(),
             hidden=hidden.digest(),
             hidden_count=len(hidden.files),
             runs=tuple(f"{run.ended} {_WHERE[run.place]}" for run in outcome.baseline.runs),
@@ -342,24 +353,56 @@ class Bases:
         baseline = Baseline.of_document((folder / "baseline.json").read_bytes())
         if baseline.digest() != proof.baseline:
             raise StoreError(f"the baseline of {task.id} was changed by somebody else: {folder}")
-        wider = Baseline.of_document((folder / "suite.json").read_bytes())
+        records = _Records.read(folder / "records.json", proof.records)
         base = Base(
             manifest=Manifest.read(folder / "manifest.jsonl", proof.manifest),
             stamps=Stamps.read(folder / "stamps.jsonl", proof.stamps),
             baseline=baseline,
-            suite=wider if wider.runs else None,
-            watched=Watched.of_document((folder / "watched.json").read_bytes()),
-            facts=json.loads((folder / "facts.json").read_bytes()),
+            suite=records.wider if records.wider.runs else None,
+            watched=records.watched,
+            facts=records.facts,
             fingerprint=(
                 Fingerprint.read(folder / "interpreter.json", proof.interpreter) if proof.interpreter else None
             ),
             hidden=Manifest.read(folder / "hidden.jsonl", proof.hidden),
+            bytecode=Manifest.read(folder / "bytecode.jsonl", proof.bytecode),
         )
         self._loaded[task.id] = (proof, base)
         return base
 
 
 _WHERE = {"tree": "in the work tree", "room": "in the clean room", "reverse": "in the clean room, in reverse order"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What is noted of the base's runs beside their outcomes."""
+
+    wider: Baseline
+    watched: Watched
+    facts: Mapping[str, object]
+
+    def document(self) -> bytes:
+        return json.dumps(
+            {
+                "suite": json.loads(self.wider.document()),
+                "watched": json.loads(self.watched.document()),
+                "facts": dict(self.facts),
+            },
+            sort_keys=True,
+        ).encode()
+
+    @classmethod
+    def read(cls, path: Path, expected: str) -> _Records:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise StoreError(f"what was noted of the base is gone: {path}: {error.strerror}") from None
+        if hashlib.sha256(data).hexdigest() != expected:
+            raise StoreError(f"what was noted of the base was changed by somebody else: {path}")
+        found = json.loads(data)
+        watched = Watched.of_document(json.dumps(found["watched"]).encode())
+        return cls(Baseline.of_document(json.dumps(found["suite"]).encode()), watched, found["facts"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +413,7 @@ class _Proved:
     differs: tuple[str, ...]
     problem: str
     facts: Mapping[str, object]
+    bytecode: Manifest
 
 
 class _Session:
@@ -387,6 +431,7 @@ class _Session:
         baseline = tree if not broken else Baseline()
         places = self._places()
         watched, facts = Watched(), dict(self.examiner.facts)
+        bytecode = Manifest()
         forward: Examined | None = None
         last: Examined | None = None
         while places or (not baseline.is_settled and len(baseline.runs) < _MOST_RUNS):
@@ -399,6 +444,9 @@ class _Session:
             if last.tested.log is not None:
                 watched = watched.joined(Watched.of(last.tested.log.probes))
                 facts = {**facts, **_interpreter_facts(last.tested, facts)}
+            if last.bytecode.files:
+                bytecode = last.bytecode
+                self.examiner = replace(self.examiner, bytecode=bytecode)
             baseline = baseline.with_run(run_of(last.tested, place))
             forward = last if place == "room" else forward
         if last is None:
@@ -407,7 +455,7 @@ class _Session:
         suite = excused(shown.suite, frozenset(baseline.flaky))
         differs = self._differing(baseline, broken, shown)
         problem = self._problem(differs, shown) if differs else ""
-        return _Proved(baseline, watched, suite, differs, problem, facts)
+        return _Proved(baseline, watched, suite, differs, problem, facts, bytecode)
 
     def wider(self) -> Baseline | None:
         """The same for the wider suite, if there is one: in the room alone, forwards and in reverse."""
@@ -466,7 +514,7 @@ class _Session:
     def _unproved(self, baseline: Baseline, last: Examined, facts: Mapping[str, object]) -> _Proved:
         why = last.unprepared or f"the tests end otherwise than in the work tree: {last.suite.reason}"
         told = f"the clean room can't be used: {one_line(why, 300)}. {self._missing(last.suite)}"
-        return _Proved(baseline, Watched(), last.suite, (why,), told, facts)
+        return _Proved(baseline, Watched(), last.suite, (why,), told, facts, Manifest())
 
     def _missing(self, suite: SuiteEvidence) -> str:
         """What to do, by name where the failures name something that only the work tree has."""

@@ -64,8 +64,8 @@ def sorted_change(bases: Bases, base: Base, task: TaskState, *, trusted_git: boo
     new = [name for name in told if name not in base.manifest.files]
     after = vault.keep(root, dict.fromkeys((*changed, *new)))
     differing = {name: kept for name, kept in after.files.items() if base.manifest.files.get(name) != kept}
-    protection = base.protection(task.task, vault, task.released)
-    strict = base.protection(task.task.model_copy(update={"settings": _without_leave(task)}), vault)
+    protection = bases.protection(task, base, (*task.settings.may_change, *task.released))
+    strict = bases.protection(task, base, ())
 
     def content(kept: Kept | None) -> bytes | None:
         return vault.content(kept) if kept is not None and kept.kind != "link" else None
@@ -114,10 +114,6 @@ def _import_roots(bases: Bases, base: Base) -> set[str]:
     root = bases.root.resolve()
     inside = {str(entry.relative_to(root)) for entry in entries if entry.is_relative_to(root)}
     return {".", "src", *inside}
-
-
-def _without_leave(task: TaskState) -> object:
-    return task.settings.model_copy(update={"may_change": ()})
 
 
 def _reason(reason: str, protection: Protection, path: str) -> str:

@@ -95,7 +95,7 @@ class Judge:
         if self._environment_changed(base, record):
             reason = f"what is installed has changed: {record.gaps[0].text}"
             return self._evidence("gaps", reason, change, record)
-        examiner = self.bases.examiner(self.task.id, base.manifest, base.facts)
+        examiner = self.bases.examiner(self.task.id, base.manifest, base.facts, base.bytecode)
         room = self._run(examiner, change, self._watching(base, change))
         self.keep_output(room.tested.output)
         suite = excused(room.suite, self._flaky(base))

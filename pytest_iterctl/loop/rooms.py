@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -76,7 +75,7 @@ class Examined:
     tested: Tested
     unprepared: str = ""
     junit: tuple[str, bytes] | None = None  # the user's own report: its path below the root, and its content
-    seconds: float = 0.0
+    bytecode: Manifest = field(default_factory=Manifest)
 
     @property
     def suite(self) -> SuiteEvidence:
@@ -93,11 +92,7 @@ class Examiner:
     place: Path
     base: Manifest
     facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def bytecode(self) -> Path:
-        """What a trusted run left compiled of installed packages."""
-        return self.place / "bytecode"
+    bytecode: Manifest = field(default_factory=Manifest)  # of installed packages, compiled by a run that can be trusted
 
     def run(
         self,
@@ -112,7 +107,10 @@ class Examiner:
         extra: tuple[str, ...] = (),
         keep_bytecode: bool = False,
     ) -> Examined:
-        """One run. `sources` are written over what the room holds, `extra` are more arguments for pytest."""
+        """One run. `sources` are written over what the room holds, `extra` are more arguments for pytest.
+
+        `keep_bytecode` is for runs of the base alone: what they compile of installed packages spares others the time.
+        """
         with self._opened(change, also, sources) as room:
             inside = InRoom(room, self.root, self._exam_file(room, exam or Exam()), self._variables())
             where = room.tree / os.path.relpath(self.bench.directory, self.root)
@@ -122,9 +120,8 @@ class Examiner:
                 return Examined(_never_begun(problem, output), problem)
             where.mkdir(parents=True, exist_ok=True)
             tested = bench.test(task, allowance, tick, extra=(*self._rootdir(room), *extra) if not task.test else ())
-            if keep_bytecode:
-                self._keep_bytecode(room)
-            return Examined(tested, junit=self._junit(tested, room), seconds=tested.suite.seconds)
+            compiled = self._compiled(room) if keep_bytecode else Manifest()
+            return Examined(tested, junit=self._junit(tested, room), bytecode=compiled)
 
     @contextmanager
     def _opened(
@@ -200,11 +197,11 @@ class Examiner:
                 return out_of_room(told, self.root, bench.inside.room.tree if bench.inside else self.root), output
         return "", ""
 
-    def _keep_bytecode(self, room: Room) -> None:
+    def _compiled(self, room: Room) -> Manifest:
         """Of installed packages only: what was compiled of the tree itself belongs to a path that is gone soon."""
-        shutil.rmtree(self.bytecode, ignore_errors=True)
-        shutil.rmtree(room.bytecode / str(room.outer.resolve()).lstrip("/"), ignore_errors=True)
-        shutil.copytree(room.bytecode, self.bytecode, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        own = room.bytecode / str(room.outer.resolve()).lstrip("/")
+        files = (path for path in room.bytecode.rglob("*.pyc") if not path.is_relative_to(own) and path.is_file())
+        return self.vault.keep(room.bytecode, [os.fsencode(path.relative_to(room.bytecode)) for path in files])
 
     def _junit(self, tested: Tested, room: Room) -> tuple[str, bytes] | None:
         path = Path(tested.log.junitxml) if tested.log is not None and tested.log.junitxml else None

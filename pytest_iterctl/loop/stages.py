@@ -202,17 +202,13 @@ class Stages:
         return {str(test): str(outcome) for test, outcome in found.items()} if isinstance(found, dict) else {}
 
     def _time_left(self, attempt: Attempt, timeout: float) -> Callable[[], Allowance]:
-        """What the next of several runs may take, whatever the runs before it took."""
+        """What the next of the gate's runs may take, whatever those before it took; only the run's limits bound it."""
         began, used = time.monotonic(), spent(self.state, attempt)
 
         def left() -> Allowance:
             passed = time.monotonic() - began
-            later = replace(
-                used,
-                total_seconds=used.total_seconds + passed,
-                iteration_seconds=used.iteration_seconds + passed if attempt.iteration else 0.0,
-            )
-            return allowance(limits_of(self.state), later, timeout, in_iteration=attempt.iteration > 0)
+            later = replace(used, total_seconds=used.total_seconds + passed)
+            return allowance(limits_of(self.state), later, timeout, in_iteration=False)
 
         return left
 

@@ -32,6 +32,10 @@ INI_TWINS = {
 }
 
 
+#: Lists that are arguments of a command: said as one line, split as a shell would.
+_COMMAND_LINES = frozenset({"suite"})
+
+
 def environment_variable(setting: str) -> str:
     return f"ITERCTL_{setting.upper()}"
 
@@ -58,7 +62,7 @@ def settings_from_strings(values: Mapping[str, str | list[str] | None], where: C
 
 def _typed(name: str, value: str | list[str], where: str) -> object:
     kind = _kind(SettingsPatch.model_fields[name].annotation)
-    if kind is tuple:
+    if kind is tuple and name not in _COMMAND_LINES:
         return tuple(_items(value) if isinstance(value, str) else value)
     if not isinstance(value, str):
         raise UsageError(f"{where}: expected one value, got {len(value)}", hint="give it once")

@@ -8,6 +8,7 @@ a level of the same or a lower origin, and a level beats single limits of a lowe
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -133,6 +134,9 @@ class _Origins:
         said = self._said_about(task)
         agent = said.pop("agent", None)
         review = said.pop("review", ())
+        hidden = said.get("hidden_tests")
+        if isinstance(hidden, tuple):
+            said["hidden_tests"] = tuple(self._from_file(task, "hidden_tests", str(name)) for name in hidden)
         settings = Settings.model_validate(said)
         coder = self._agent(agent, self._folder(task, "agent")) if isinstance(agent, str) else None
         return FrozenTask(
@@ -168,6 +172,10 @@ class _Origins:
         files = ((self.ini, self.ini_folder), (self.plan, self.plan_folder), (task, self.plan_folder))
         said = [origin for origin in self._lowest_first(task) if getattr(origin, name) is not None]
         return next((folder for origin, folder in files if origin is said[-1]), None)
+
+    def _from_file(self, task: Task, name: str, path: str) -> str:
+        """A path as the file meant it that named it; from the root where that was no file."""
+        return os.path.normpath(self.root / (self._folder(task, name) or "") / Path(path).expanduser())
 
     def _agent(self, word: str, folder: str | None) -> NamedAgent:
         return resolve_agent(word, self.agents, root=self.root, plan_folder=self.plan_folder, folder=folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_iterctl.control.standing import best_attempt, run_exit_code
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.show.integrity import gap_part, gate_part, last_judged, proof_part
 
 __all__ = ["run_document", "status_document"]
 
@@ -27,6 +28,7 @@ def _task(task: TaskState, report: str) -> dict[str, object]:
     decision = task.decision
     judged = best_attempt(task) if task.status in {"escalated", "stopped"} else None
     last = judged or next((a for a in reversed(task.attempts) if a.suite is not None), None)
+    suite = last.verdict if last is not None else None
     question = decision.question if decision is not None and task.status in {"escalated", "stopped"} else None
     return {
         "id": task.id,
@@ -40,9 +42,9 @@ def _task(task: TaskState, report: str) -> dict[str, object]:
         "baseline": _history(task.attempts[0]) if task.attempts else None,
         "history": [_history(attempt) for attempt in task.attempts if attempt.iteration > 0],
         "checkpoints": list(task.checkpoints),
-        "tests": last.suite.counts.model_dump() if last is not None and last.suite is not None else {},
-        "failing": list(last.suite.failing) if last is not None and last.suite is not None else [],
-        "outcome": str(last.suite.outcome) if last is not None and last.suite is not None else None,
+        "tests": suite.counts.model_dump() if suite is not None else {},
+        "failing": list(suite.failing) if suite is not None else [],
+        "outcome": str(suite.outcome) if suite is not None else None,
         "cost_usd": round(task.cost, 6),
         "calls_of_unknown_cost": task.calls_of_unknown_cost,
         "seconds": round(task.attempts[-1].ended - task.attempts[0].began, 3) if task.attempts else 0.0,
@@ -51,7 +53,8 @@ def _task(task: TaskState, report: str) -> dict[str, object]:
         "holds": _holds(task),
         "committed": (task.settled.committed if task.settled is not None else "") or None,
         "question": question.model_dump() if question is not None else None,
-        "gaps": [gap for attempt in task.attempts for review in attempt.reviews for gap in review.gaps],
+        "gate": _gate(task),
+        "gaps": _gaps(task),
         "iteration": {
             "current": task.attempts[-1].iteration if task.attempts else 0,
             "max": task.bound,
@@ -60,6 +63,29 @@ def _task(task: TaskState, report: str) -> dict[str, object]:
             "previousIterations": [],
         },
     }
+
+
+def _gate(task: TaskState) -> dict[str, object] | None:
+    """What is known of the base, and what the gate said last."""
+    judged = last_judged(task) or (task.attempts[0] if task.attempts else None)
+    gate = judged.gate if judged is not None else None
+    if task.proof is None and gate is None:
+        return None
+    return {
+        "proof": proof_part(task.proof) if task.proof is not None else None,
+        "evidence": gate_part(judged, gate) if judged is not None and gate is not None else None,
+        "left_out_patch": (task.settled.left_out if task.settled is not None else "") or None,
+    }
+
+
+def _gaps(task: TaskState) -> list[object]:
+    """The gate's as tables, a reviewer's in the reviewer's own words."""
+    found: list[object] = []
+    for attempt in task.attempts:
+        if attempt.gate is not None:
+            found += [{"type": "integrity", **gap_part(gap)} for gap in attempt.gate.gaps]
+        found += [gap for review in attempt.reviews for gap in review.gaps]
+    return found
 
 
 def _holds(task: TaskState) -> dict[str, object] | None:
@@ -73,7 +99,8 @@ def _history(attempt: Attempt) -> dict[str, object]:
     return {
         "iteration": attempt.iteration,
         "strategy": "default",
-        "outcome": str(attempt.suite.outcome) if attempt.suite is not None else None,
+        "outcome": str(attempt.verdict.outcome) if attempt.verdict is not None else None,
+        "gate": attempt.gate.verdict if attempt.gate is not None else None,
         "agent": [{"outcome": str(turn.outcome), "error": turn.error} for turn in attempt.turns],
         "changed": attempt.changed,
         "decision": attempt.decision.action if attempt.decision is not None else None,

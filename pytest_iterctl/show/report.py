@@ -10,6 +10,7 @@ from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.question import Option
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import IterctlError
+from pytest_iterctl.show.integrity import integrity_part
 from pytest_iterctl.show.report_evidence import (
     asked_question,
     attempt_part,
@@ -73,6 +74,7 @@ def report_document(
         "prompt": bounded(task.task.prompt),
         "agent": shown_line(task.task.agent.name) if task.task.agent is not None else None,
         "question": _question(state, task),
+        "integrity": integrity_part(task),
         "situation": _situation(state, task),
         "pattern": {"name": pattern[0], "text": shown_line(pattern[1], ID)},
         "attempts": [attempt_part(state, task, attempt, telling) for attempt in task.attempts],
@@ -164,7 +166,7 @@ def _option(state: RunState, task: TaskState, option: Option, number: int, decis
 
 def _situation(state: RunState, task: TaskState) -> Part:
     held, settled = _held(task), task.settled
-    suite = held.suite if held is not None else None
+    suite = held.verdict if held is not None else None
     seconds = task.attempts[-1].ended - task.attempts[0].began if task.attempts else 0.0
     turns = [turn for attempt in task.attempts for turn in attempt.all_turns]
     tests = suite_told(suite) if suite is not None else "not tested"
@@ -300,4 +302,8 @@ def _reproduce(state: RunState, task: TaskState, test_command: str) -> list[Part
                 "command": command_for(state, task, "restore", "N"),
             },
         ]
+    if task.proof is not None:
+        found.append(
+            {"what": "see what was protected, compared and found", "command": command_for(state, task, "audit")}
+        )
     return found

@@ -11,6 +11,7 @@ from pytest_iterctl.control.pattern import counted, detect
 from pytest_iterctl.control.question import Question
 from pytest_iterctl.control.standing import attempt_text, trials
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.show.integrity import verdict_text
 from pytest_iterctl.show.report_words import (
     FILES,
     HASH,
@@ -42,7 +43,7 @@ _TRENDS = ("always", "regressed", "fixed")
 
 
 def attempt_part(state: RunState, task: TaskState, attempt: Attempt, telling: Mapping[int, Failure]) -> Part:
-    suite, decision = attempt.suite, attempt.decision
+    suite, decision = attempt.verdict, attempt.decision
     later = task.attempts[-1].iteration > attempt.iteration
     failing = suite.failing if suite is not None else ()
     kept = attempt.latest_snapshot if attempt.iteration > 0 else task.base
@@ -60,6 +61,7 @@ def attempt_part(state: RunState, task: TaskState, attempt: Attempt, telling: Ma
         "tests_text": counts_text(suite.counts) if suite is not None else "not tested",
         "failing": [shown_line(test, ID) for test in failing[:NAMES]],
         "failing_count": len(failing),
+        "gate": attempt.gate.verdict if attempt.gate is not None else None,
         "first_failure": _failure(telling.get(attempt.iteration)),
         "guidance": [bounded(text) for iteration, text in task.guidance if iteration == attempt.iteration],
         "agent_failures": [
@@ -102,7 +104,8 @@ def _changed(attempt: Attempt) -> str:
 
 def telling_failures(task: TaskState) -> dict[int, Failure]:
     """By iteration, the one failure to tell about: the same that a question is about, else the first."""
-    firsts = {a.iteration: a.suite.failures[0] for a in task.attempts if a.suite is not None and a.suite.failures}
+    suites = {attempt.iteration: suite for attempt in task.attempts if (suite := attempt.verdict) is not None}
+    firsts = {iteration: suite.failures[0] for iteration, suite in suites.items() if suite.failures}
     return firsts | {trial.iteration: trial.first for trial in trials(task) if trial.first is not None}
 
 
@@ -153,11 +156,13 @@ class Matrix:
 
 def matrix_of(task: TaskState) -> Matrix:
     columns = tuple(attempt for attempt in task.attempts if attempt.suite is not None or attempt.iteration > 0)
-    failing = [frozenset(attempt.suite.failing) if attempt.suite is not None else frozenset() for attempt in columns]
-    tests = dict.fromkeys(test for attempt in columns if attempt.suite is not None for test in attempt.suite.failing)
+    # What counts: a test that passed in the work tree and not in the clean room has failed.
+    suites = [attempt.verdict for attempt in columns]
+    failing = [frozenset(suite.failing) if suite is not None else frozenset() for suite in suites]
+    tests = dict.fromkeys(test for suite in suites if suite is not None for test in suite.failing)
     rows: list[_Row] = []
     for test in tests:
-        cells = [_cell(test, attempt.suite, failed) for attempt, failed in zip(columns, failing, strict=True)]
+        cells = [_cell(test, suite, failed) for suite, failed in zip(suites, failing, strict=True)]
         seen = [cell for cell in cells if cell != "-"]
         trend = "always" if "pass" not in seen else "regressed" if seen[-1] == "FAIL" else "fixed"
         rows.append(_Row(test, trend, cells))
@@ -178,10 +183,10 @@ def _cell(test: str, suite: SuiteEvidence | None, failing: frozenset[str]) -> st
 def certain_facts(task: TaskState, matrix: Matrix, telling: Mapping[int, Failure]) -> list[Part]:
     """What the evidence shows, each with where; the first says why the task is where it is."""
     facts = [_reason(task)]
-    judged = [attempt for attempt in matrix.columns if attempt.suite is not None]
-    if judged and judged[-1].suite is not None:
+    judged = [attempt for attempt in matrix.columns if attempt.verdict is not None]
+    if judged and judged[-1].verdict is not None:
         last = judged[-1]
-        facts.append(_fact(f"The last test run: {suite_told(judged[-1].suite)}", [last], with_snapshot=True))
+        facts.append(_fact(f"The last test run: {suite_told(judged[-1].verdict)}", [last], with_snapshot=True))
         failure = telling.get(last.iteration)
         if failure is not None and failure.expected is not None and failure.received is not None:
             sides = f"expects {shown_line(failure.expected, 120)}, the code gives {shown_line(failure.received, 120)}"
@@ -202,6 +207,11 @@ def certain_facts(task: TaskState, matrix: Matrix, telling: Mapping[int, Failure
     if failed:
         times = sum(attempt.failed_turns for attempt in failed)
         facts.append(_fact(f"The agent failed {'once' if times == 1 else f'{times} times'}", failed))
+    facts += [
+        _fact(f"The gate objected: {verdict_text(gate)}", [attempt])
+        for attempt in task.attempts[-NAMES:]
+        if (gate := attempt.gate) is not None and gate.verdict in {"gaps", "incident"}
+    ]
     for attempt in task.attempts[-NAMES:]:
         facts += [_fact(f"{shown_line(r.reviewer)} said {r.status}", [attempt]) for r in attempt.reviews]
     facts += [

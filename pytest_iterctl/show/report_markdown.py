@@ -6,11 +6,12 @@ code span or as a fenced block. A `<summary>` is HTML, where Markdown's escapes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Mapping
 
 from pytest_iterctl.control.pattern import counted
-from pytest_iterctl.text import code_span, cut_middle, fence, human_bytes, markdown_text, one_line
+from pytest_iterctl.show.markdown_forms import Reading, fold, names_line, table
+from pytest_iterctl.show.report_integrity import render_integrity
+from pytest_iterctl.text import cut_middle, fence, human_bytes, markdown_text, one_line
 
 __all__ = ["render"]
 
@@ -24,65 +25,28 @@ _SIZES = ((1_000_000, 1000), (60_000, 100), (15_000, 100), (4_000, 50), (1_000, 
 _TRENDS = {"always": "always failing", "regressed": "broken", "fixed": "fixed"}
 
 
-class _Part:
-    """A table of the document, read with the type that is wanted; what is missing or of another type is empty."""
-
-    def __init__(self, value: object) -> None:
-        self._values: Mapping[object, object] = value if isinstance(value, Mapping) else {}
-
-    def __bool__(self) -> bool:
-        return bool(self._values)
-
-    def text(self, key: str) -> str:
-        value = self._values.get(key)
-        return "" if value is None else str(value)
-
-    def line(self, key: str, limit: int = 200) -> str:
-        """Foreign text as prose that fits wherever one line may stand."""
-        return markdown_text(one_line(self.text(key), limit))
-
-    def code(self, key: str, limit: int = 200) -> str:
-        return code_span(one_line(self.text(key), limit))
-
-    def number(self, key: str) -> int:
-        value = self._values.get(key)
-        return value if isinstance(value, int) else 0
-
-    def has(self, key: str) -> bool:
-        return bool(self._values.get(key))
-
-    def part(self, key: str) -> _Part:
-        return _Part(self._values.get(key))
-
-    def items(self, key: str) -> list[object]:
-        value = self._values.get(key)
-        return value if isinstance(value, list) else []
-
-    def parts(self, key: str) -> list[_Part]:
-        return [_Part(item) for item in self.items(key)]
-
-    def texts(self, key: str) -> list[str]:
-        return [str(item) for item in self.items(key)]
-
-
 def render(document: Mapping[str, object], *, largest: int = _LARGEST) -> str:
     """At most `largest` bytes (as long as the page without any detail is smaller than that)."""
     page = ""
     for diff_bytes, details in _SIZES:
-        page = "\n".join(_page(_Part(document), diff_bytes, details)) + "\n"
+        page = "\n".join(_page(Reading(document), diff_bytes, details)) + "\n"
         if len(page.encode("utf-8", "backslashreplace")) <= largest:
             break
     return page
 
 
-def _page(report: _Part, diff_bytes: int, details: int) -> list[str]:
+def _page(report: Reading, diff_bytes: int, details: int) -> list[str]:
+    asks_about_it = report.text("reason") == "integrity" and bool(report.part("question"))
     return [
         f"# {report.line('title', 400)}",
         *_question(report),
+        # When the question is whether to believe a change, what speaks against it comes before all else.
+        *(render_integrity(report) if asks_about_it else []),
         *_situation(report),
         *_why(report),
         *_attempts(report),
         *_matrix(report),
+        *([] if asks_about_it else render_integrity(report)),
         *_details(report, diff_bytes, details),
         *_whole_change(report, diff_bytes),
         *_certain(report),
@@ -90,7 +54,7 @@ def _page(report: _Part, diff_bytes: int, details: int) -> list[str]:
     ]
 
 
-def _question(report: _Part) -> list[str]:
+def _question(report: Reading) -> list[str]:
     question = report.part("question")
     if not question:
         return []
@@ -101,7 +65,7 @@ def _question(report: _Part) -> list[str]:
         [option.text("number"), option.line("label", 160), option.line("next"), option.code("command")]
         for option in question.parts("options")
     ]
-    lines += ["", *_table(["", "Option", "What happens next", "Answer"], rows)]
+    lines += ["", *table(["", "Option", "What happens next", "Answer"], rows)]
     own_words = f"In your own words: {question.code('continue')}. " if question.has("continue") else ""
     limit = f"For a limit of your own: {question.code('resume')}. " if "--limit" in question.text("resume") else ""
     return [
@@ -111,7 +75,7 @@ def _question(report: _Part) -> list[str]:
     ]
 
 
-def _situation(report: _Part) -> list[str]:
+def _situation(report: Reading) -> list[str]:
     situation = report.part("situation")
     lines = ["", f"**Situation.** {situation.line('text', 800)} {situation.line('safe', 400)}"]
     if situation.has("problem"):
@@ -124,7 +88,7 @@ def _situation(report: _Part) -> list[str]:
     return [*lines, "", f"{', '.join(named)}; {report.code('at')}"]
 
 
-def _why(report: _Part) -> list[str]:
+def _why(report: Reading) -> list[str]:
     ended = report.text("state") not in {"running", "waiting"}
     lines = ["", "## Why it stopped" if ended else "## Where it stands", ""]
     facts = report.parts("certain")[:1]
@@ -133,7 +97,7 @@ def _why(report: _Part) -> list[str]:
     return lines + [f"- **Inferred:** {found.line('text', 400)} (from {found.line('from')})" for found in inferred]
 
 
-def _attempts(report: _Part) -> list[str]:
+def _attempts(report: Reading) -> list[str]:
     attempts = report.parts("attempts")
     if not attempts:
         return []
@@ -148,20 +112,20 @@ def _attempts(report: _Part) -> list[str]:
         ]
         for attempt in attempts[-_TABLE_ROWS:]
     ]
-    table = _table(["#", "Changed", "Result", "Decision", "Time", "Cost"], rows)
+    shown = table(["#", "Changed", "Result", "Decision", "Time", "Cost"], rows)
     left_out = len(attempts) - len(rows)
     if left_out:
-        table += ["", f"The first {counted(left_out, 'attempt')} are in the YAML and JSON forms of this report."]
-    return ["", "## Attempts", "", *_folded(f"All {counted(len(attempts), 'attempt')}", table, len(rows))]
+        shown += ["", f"The first {counted(left_out, 'attempt')} are in the YAML and JSON forms of this report."]
+    return ["", "## Attempts", "", *_folded(f"All {counted(len(attempts), 'attempt')}", shown, len(rows))]
 
 
-def _matrix(report: _Part) -> list[str]:
+def _matrix(report: Reading) -> list[str]:
     matrix = report.part("matrix")
     rows, iterations = matrix.parts("rows"), matrix.texts("iterations")
     if not rows:
         return []
     hidden = max(len(iterations) - _COLUMNS, 0)
-    table = _table(
+    shown = table(
         ["Test", *iterations[hidden:], ""],
         [
             [
@@ -178,14 +142,14 @@ def _matrix(report: _Part) -> list[str]:
     if matrix.number("left_out"):
         notes.append(f"{counted(matrix.number('left_out'), 'more test')} left out.")
     total = len(rows) + matrix.number("left_out")
-    body = [*table, "", " ".join(notes)]
+    body = [*shown, "", " ".join(notes)]
     return ["", "## Tests that failed", "", *_folded(f"{counted(total, 'test')} by iteration", body, len(rows))]
 
 
 # ── folded below ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _details(report: _Part, diff_bytes: int, most: int) -> list[str]:
+def _details(report: Reading, diff_bytes: int, most: int) -> list[str]:
     attempts = report.parts("attempts")
     if not attempts:
         return []
@@ -193,27 +157,27 @@ def _details(report: _Part, diff_bytes: int, most: int) -> list[str]:
     diffs = {diff.number("iteration"): diff for diff in report.part("diffs").parts("attempts")}
     lines = ["", "## Each attempt"]
     if report.has("prompt"):
-        lines += ["", *_fold("What was asked for", [fence(report.text("prompt"))])]
+        lines += ["", *fold("What was asked for", [fence(report.text("prompt"))])]
     if len(told) < len(attempts):
         lines += ["", f"To keep this page readable, only the last {len(told)} of {len(attempts)} are told here."]
     for attempt in told:
         number = attempt.number("iteration")
         name = f"Iteration {number}" if number else "Baseline"
         outcome = attempt.text("tests_text") if attempt.has("outcome") else "not tested"
-        body = [*_one_attempt(attempt), *_diff(diffs.get(number, _Part(None)), diff_bytes)]
-        lines += ["", *_fold(f"{name}: {attempt.text('changed')}; {outcome}", body)]
+        body = [*_one_attempt(attempt), *_diff(diffs.get(number, Reading(None)), diff_bytes)]
+        lines += ["", *fold(f"{name}: {attempt.text('changed')}; {outcome}", body)]
     return lines
 
 
-def _one_attempt(attempt: _Part) -> list[str]:
+def _one_attempt(attempt: Reading) -> list[str]:
     lines: list[str] = []
     for guidance in attempt.texts("guidance"):
         lines += ["A person said:", "", fence(guidance), ""]
     for turn in attempt.parts("agent_failures"):
         lines += [f"{turn.code('agent')} did not do its turn ({turn.line('outcome')}):", ""]
         lines += [fence(turn.text("error") or "it did not say why"), ""]
-    lines += _names("Changed", attempt.texts("files")[:_FILES], attempt.number("file_count"))
-    lines += _names("Failing", attempt.texts("failing"), attempt.number("failing_count"))
+    lines += names_line("Changed", attempt.texts("files")[:_FILES], attempt.number("file_count"))
+    lines += names_line("Failing", attempt.texts("failing"), attempt.number("failing_count"))
     failure = attempt.part("first_failure")
     if failure:
         lines += _failure(failure)
@@ -235,14 +199,7 @@ def _one_attempt(attempt: _Part) -> list[str]:
     return lines
 
 
-def _names(word: str, names: Sequence[str], total: int) -> list[str]:
-    if not names:
-        return []
-    more = f" and {total - len(names)} more" if total > len(names) else ""
-    return [f"{word}: {', '.join(code_span(one_line(name)) for name in names)}{more}", ""]
-
-
-def _failure(failure: _Part) -> list[str]:
+def _failure(failure: Reading) -> list[str]:
     place = f" at {failure.code('where')}" if failure.has("where") else ""
     name = failure.code("test") if failure.has("test") else "the test run itself"
     told = [failure.text("message") or failure.text("kind")]
@@ -252,7 +209,7 @@ def _failure(failure: _Part) -> list[str]:
     return [f"First: {name}{place}", "", fence("\n".join(told)), ""]
 
 
-def _diff(diff: _Part, most: int) -> list[str]:
+def _diff(diff: Reading, most: int) -> list[str]:
     if diff.has("problem"):
         return [f"The diff can't be shown: {diff.line('problem', 300)}"]
     text = diff.text("text")
@@ -264,7 +221,7 @@ def _diff(diff: _Part, most: int) -> list[str]:
     return lines
 
 
-def _whole_change(report: _Part, diff_bytes: int) -> list[str]:
+def _whole_change(report: Reading, diff_bytes: int) -> list[str]:
     diffs = report.part("diffs")
     if not diffs.has("included"):
         return ["", f"Diffs are {diffs.line('note')}: {diffs.code('command')}"] if diffs.has("note") else []
@@ -272,16 +229,16 @@ def _whole_change(report: _Part, diff_bytes: int) -> list[str]:
     if not (whole.has("text") or whole.has("cut") or whole.has("problem")):
         return []
     summary = "The whole change, from before the run to what the work tree holds"
-    return ["", *_fold(summary, _diff(whole, diff_bytes))]
+    return ["", *fold(summary, _diff(whole, diff_bytes))]
 
 
-def _certain(report: _Part) -> list[str]:
+def _certain(report: Reading) -> list[str]:
     facts = [f"- {fact.line('text', 600)} ({fact.line('shown_by', 300)})" for fact in report.parts("certain")]
     warnings = [f"- Warning: {markdown_text(one_line(text, 400))}" for text in report.texts("warnings")]
     return ["", "## What is certain", "", *facts, *warnings]
 
 
-def _reproduce(report: _Part) -> list[str]:
+def _reproduce(report: Reading) -> list[str]:
     lines = ["", "## Reproduce"]
     for step in report.parts("reproduce"):
         lines += ["", f"{step.line('what')[:1].upper()}{step.line('what')[1:]}:", "", fence(step.text("command"), "sh")]
@@ -291,20 +248,6 @@ def _reproduce(report: _Part) -> list[str]:
 # ── forms ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Cells are Markdown already: both kinds of text escape what would end a cell."""
-    return [_row(head), _row(["---"] * len(head)), *map(_row, rows)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _folded(summary: str, lines: list[str], rows: int) -> list[str]:
     """As it is when it is short, else folded away: the first screen belongs to the question."""
-    return lines if rows <= _SHOWN_AT_ONCE else _fold(summary, lines)
-
-
-def _fold(summary: str, lines: Sequence[str]) -> list[str]:
-    inner = "\n".join(lines).strip("\n")
-    return [f"<details><summary>{escape(one_line(summary))}</summary>", "", inner, "", "</details>"]
+    return lines if rows <= _SHOWN_AT_ONCE else fold(summary, lines)

@@ -7,6 +7,16 @@ from collections import Counter
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.standing import best_attempt
 from pytest_iterctl.control.state import RunState, TaskState
+from pytest_iterctl.show.integrity import (
+    accepted_attempt,
+    finding_text,
+    gap_text,
+    last_judged,
+    left_out_text,
+    some,
+    suspicious,
+    verdict_text,
+)
 from pytest_iterctl.show.style import Paint, Style
 from pytest_iterctl.show.terminal import RULE, status_line
 from pytest_iterctl.show.words import cost_text
@@ -41,6 +51,7 @@ def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
     _line(style, "Summary", seconds, told, paint)
     if task.status in {"escalated", "stopped"}:
         _needs_action(state, task, style)
+    _integrity(task, style)
     if task.settled is not None and task.settled.committed:
         _line(style, "Commit", None, task.settled.committed[:12], "good")
     if task.settled is not None and task.settled.problem:
@@ -59,22 +70,25 @@ def _why(task: TaskState) -> str:
 
 def _tests(task: TaskState) -> str:
     best = best_attempt(task) if task.status in {"escalated", "stopped"} else task.attempts[-1]
-    if best is None or best.suite is None:
+    suite = best.verdict if best is not None else None
+    if suite is None:
         return ""
-    counts = best.suite.counts
+    counts = suite.counts
     return f"; {counts.passed}/{counts.tests - counts.skipped} passed"
 
 
 def _needs_action(state: RunState, task: TaskState, style: Style) -> None:
-    judged = [a for a in task.attempts if a.iteration > 0 and a.suite is not None]
-    often = Counter(test for attempt in judged for test in (attempt.suite.failing if attempt.suite else ()))
-    now = set(judged[-1].suite.failing) if judged and judged[-1].suite else set()
+    judged = [suite for a in task.attempts if a.iteration > 0 and (suite := a.verdict) is not None]
+    often = Counter(test for suite in judged for test in suite.failing)
+    now = set(judged[-1].failing) if judged else set()
     rows = sorted(often.items(), key=lambda pair: (-pair[1], pair[0]))
     for test, times in rows[:_SHOWN]:
         word = "ALWAYS" if times == len(judged) else "FAILS" if test in now else "FIXED"
         _line(style, f"{word} {times}/{len(judged)}", None, one_line(test, 200), "bad" if test in now else "plain")
     if len(rows) > _SHOWN:
         _line(style, "", None, f"and {counted(len(rows) - _SHOWN, 'more test')}", "plain")
+    if task.decision is not None and task.decision.reason == "integrity":
+        _objections(task, style)
     question = task.decision.question if task.decision is not None else None
     if question is None:
         return
@@ -85,6 +99,48 @@ def _needs_action(state: RunState, task: TaskState, style: Style) -> None:
     _line(style, "Answer", None, f"iterctl answer {state.run}{named} --option 1", "note")
     if task.limit and task.limit != "person":
         _line(style, "Resume", None, f"iterctl resume {state.run} --limit {task.limit}=VALUE", "note")
+
+
+def _objections(task: TaskState, style: Style) -> None:
+    """What the gate has against the last change, each with its place."""
+    last = last_judged(task)
+    if last is None or last.gate is None:
+        return
+    gate = last.gate
+    rows = [("CERTAIN" if each.certain else "Suspicious", finding_text(each), each.certain) for each in gate.findings]
+    rows += [("GAP", gap_text(gap), True) for gap in gate.gaps]
+    for word, text, weighty in sorted(rows, key=lambda row: not row[2])[:_SHOWN]:
+        _line(style, word, None, text, "bad" if weighty else "warn")
+    if len(rows) > _SHOWN:
+        _line(style, "", None, f"and {counted(len(rows) - _SHOWN, 'more finding')}: iterctl report", "plain")
+    if left_out := left_out_text(task, gate):
+        _line(style, "Left out", None, left_out, "plain")
+
+
+def _integrity(task: TaskState, style: Style) -> None:
+    """After acceptance: what is not part of the result, and what a person may want to look at all the same."""
+    accepted = accepted_attempt(task)
+    gate = accepted.gate if accepted is not None else None
+    if accepted is None or gate is None:
+        return
+    if accepted.approved and not gate.accepted:
+        _line(style, "Approved", None, f"by a person, although: {verdict_text(gate)}", "warn")
+    rows: list[tuple[str, str, Paint]] = [
+        ("Left out", left_out_text(task, gate), "warn"),
+        ("May change", some(gate.may_change, 5), "note"),
+        ("New tests", one_line(gate.new_tests, 300), "plain"),
+    ]
+    # What is certain was approved by a person, or it would not be here.
+    doubtful = gate.findings if accepted.approved else suspicious(gate)
+    rows += [("Suspicious", finding_text(finding), "warn") for finding in doubtful[:_SHOWN]]
+    rows += [
+        ("", f"and {counted(len(doubtful) - _SHOWN, 'more finding')}" if len(doubtful) > _SHOWN else "", "plain"),
+        ("Flaky", f"before the agent came, so no obstacle: {some(gate.flaky, 5)}" if gate.flaky else "", "plain"),
+        ("Unchecked", one_line("; ".join(gate.unchecked), 400), "plain"),
+    ]
+    for word, text, paint in rows:
+        if text:
+            _line(style, word, None, text, paint)
 
 
 def _line(style: Style, word: str, seconds: float | None, text: str, paint: Paint) -> None:

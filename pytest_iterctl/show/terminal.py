@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pytest_iterctl.control.events import (
     Answered,
+    BaseLost,
+    BaseProved,
     CheckpointWritten,
     Decided,
+    Judged,
     Recovered,
     Resumed,
     ReviewFinished,
@@ -19,11 +22,12 @@ from pytest_iterctl.control.events import (
     Waited,
     Warned,
 )
-from pytest_iterctl.control.evidence import SuiteEvidence, TurnOutcome
+from pytest_iterctl.control.evidence import GateEvidence, SuiteEvidence, TurnOutcome
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import Entry, RunState
+from pytest_iterctl.show.integrity import finding_text, gap_text, proof_text, some, suspicious, verdict_text
 from pytest_iterctl.show.style import Paint, Style
-from pytest_iterctl.show.words import change_text, cost_text, limits_text, suite_text, suite_word
+from pytest_iterctl.show.words import change_text, cost_text, counts_text, limits_text, suite_text, suite_word
 from pytest_iterctl.text import human_bytes, one_line
 
 __all__ = ["RULE", "Terminal", "status_line"]
@@ -36,7 +40,13 @@ _TURN_WORDS = {
     TurnOutcome.TOOLS_DENIED: "DENIED",
     TurnOutcome.RATE_LIMITED: "RATE LIMIT",
 }
-_WORKING = {"generate": "agent", "test": "tests", "review": "reviewer"}
+_WORKING = {"generate": "agent", "test": "tests", "judge": "gate", "review": "reviewer"}
+_VERDICTS: dict[str, tuple[str, Paint]] = {
+    "accepted": ("ROOM PASS", "good"),
+    "failed": ("ROOM FAIL", "bad"),
+    "gaps": ("GATE", "warn"),
+    "incident": ("INCIDENT", "bad"),
+}
 
 
 def status_line(word: str, seconds: float | None, text: str, *, over: bool = False) -> str:
@@ -77,6 +87,10 @@ class Terminal:
                 self._task_header(state, event.task)
             case SuiteFinished():
                 self._suite(state, event)
+            case BaseProved():
+                self._base(event)
+            case Judged():
+                self._judged(state, event)
             case TurnFinished() if event.turn.outcome is not TurnOutcome.DONE:
                 self._turn(state, event)
             case SnapshotTaken() if event.stage == "generate":
@@ -102,6 +116,11 @@ class Terminal:
             case Recovered() if event.kept:
                 told = f"the work tree differed from where stage {event.stage} began; as found it is {event.kept[:12]}"
                 self._line("RECOVER", None, self._number(state, event.task, event.iteration, told), "warn")
+            case BaseLost() if event.edited:
+                told = f"by a person since, and part of the base now: {some(event.edited, 5)}"
+                self._line("EDITED", None, told, "note")
+            case BaseLost():
+                self._warning(f"the kept base of {event.task} is not here: it is kept and proved anew")
             case Answered():
                 told = one_line(event.guidance, 120) or event.effect
                 self._line("ANSWER", None, told, "note")
@@ -135,7 +154,7 @@ class Terminal:
             return status_line(word or "WORKING", elapsed, "still running", over=over)
         who = f"{_WORKING[stage.stage]} {one_line(stage.agent, 40)}".strip()
         task = state.task(stage.task)
-        last = next((a.suite for a in reversed(task.attempts) if a.suite is not None), None)
+        last = next((a.verdict for a in reversed(task.attempts) if a.verdict is not None), None)
         failing = f", {len(last.failing)} failing" if last is not None and last.failing else ""
         cost = f", ${task.cost:.2f}" if task.cost else ""
         told = f"{who} still running{failing}{cost}"
@@ -163,9 +182,9 @@ class Terminal:
         self._erase()
         self._style.write(f"{self._style.paint('warning:', 'warn')} {one_line(text, 400)}")
 
-    def _number(self, state: RunState, task_id: str, iteration: int, text: str) -> str:
+    def _number(self, state: RunState, task_id: str, iteration: int, text: str, limit: int = 240) -> str:
         task = state.task(task_id)
-        return f"({iteration}/{task.bound}) {one_line(text, 240)}"
+        return f"({iteration}/{task.bound}) {one_line(text, limit)}"
 
     def _header(self, state: RunState) -> None:
         self._erase()
@@ -183,7 +202,7 @@ class Terminal:
 
     def _suite(self, state: RunState, event: SuiteFinished) -> None:
         task, suite = state.task(event.task), event.suite
-        if event.iteration == 0:
+        if event.iteration == 0 and event.task not in self._previous:
             self._line("Starting", None, f"{counted(suite.counts.tests, 'test')}, base {task.base[:7]}", "plain")
         text = suite_text(suite, self._previous.get(event.task))
         paint: Paint = "good" if suite.passed else "bad"
@@ -192,6 +211,42 @@ class Terminal:
         if self._verbose:
             for failure in suite.failures[:20]:
                 self._indented(f"{failure.test}: {failure.message}")
+
+    def _base(self, event: BaseProved) -> None:
+        proof = event.proof
+        if proof.proved:
+            self._line("BASELINE", proof.seconds, proof_text(proof), "plain")
+        else:
+            # Its end says what to do about it, so it is not cut where other lines are.
+            self._line("UNPROVED", proof.seconds, one_line(proof.problem, 800), "bad")
+        if self._verbose:
+            for text in (*proof.runs, *proof.flaky, *proof.differs[:20], *proof.notes):
+                self._indented(text)
+
+    def _judged(self, state: RunState, event: Judged) -> None:
+        """Silent where there is nothing to say: no green claim, or the baseline's own, which was told already."""
+        gate = event.gate
+        if gate.verdict == "not-green" or (event.iteration == 0 and gate.accepted):
+            return
+        word, paint = _VERDICTS[gate.verdict]
+        text = _accepted_text(gate) if gate.accepted else verdict_text(gate)
+        self._line(word, gate.seconds, self._number(state, event.task, event.iteration, text, 500), paint)
+        if self._verbose:
+            self._evidence(gate)
+
+    def _evidence(self, gate: GateEvidence) -> None:
+        for gap in gate.gaps:
+            self._indented(f"gap {gap.kind}: {gap_text(gap)}")
+        for finding in gate.findings:
+            self._indented(f"{'certain' if finding.certain else 'suspicious'}: {finding_text(finding)}")
+        for each in gate.left_out[:20]:
+            self._indented(f"left out: {each.path}: {each.reason}")
+        if gate.new_tests:
+            self._indented(f"new tests: {gate.new_tests}")
+        for text in gate.checked:
+            self._indented(f"checked: {text}")
+        for text in gate.unchecked:
+            self._indented(f"unchecked: {text}")
 
     def _turn(self, state: RunState, event: TurnFinished) -> None:
         """A turn of which there is more to say than what it changed."""
@@ -251,10 +306,24 @@ class Terminal:
         self._style.write(" " * (_WORD + 1) + one_line(text, 300))
 
 
+def _accepted_text(gate: GateEvidence) -> str:
+    """That it passed, and briefly what a person may want to know all the same."""
+    counts = f": {counts_text(gate.suite.counts)}" if gate.suite is not None else ""
+    parts = [verdict_text(gate) + counts]
+    if doubtful := suspicious(gate):
+        places = (f"{finding.where} {finding.rule}".strip() for finding in doubtful)
+        parts.append(f"{len(doubtful)} suspicious: {some(places)}")
+    if edits := [each.path for each in gate.left_out if each.protected]:
+        parts.append(f"left out: {some(edits)}")
+    if gate.flaky:
+        parts.append(f"flaky before: {some(gate.flaky)}")
+    return "; ".join(parts)
+
+
 def _asks_a_person(state: RunState) -> bool:
     """Whether somebody is typing right now, whom a live line would only disturb."""
     stage = state.open_stage
-    if stage is None or stage.stage == "test":
+    if stage is None or stage.stage in {"test", "judge"}:
         return False
     task = state.task(stage.task).task
     agents = (task.agent,) if stage.stage == "generate" else task.reviewers

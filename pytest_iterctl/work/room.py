@@ -120,7 +120,7 @@ def open_room(
     *,
     name: str = "tree",
     also: Manifest | None = None,
-    bytecode: Path | None = None,
+    bytecode: Manifest | None = None,
 ) -> Iterator[Room]:
     """A room below `place`, gone again at the end. The folder around the tree is ours too: pytest looks there.
 
@@ -132,12 +132,9 @@ def open_room(
     try:
         around = "around" if name in {"home", "tmp", "bytecode"} else ""
         room = Room(outer / around / name, outer / "home", outer / "tmp", outer / "bytecode")
-        for folder in (room.tree, room.home, room.scratch):
+        for folder in (room.tree, room.home, room.scratch, room.bytecode):
             folder.mkdir(mode=0o700, parents=True)
-        if bytecode is not None and bytecode.is_dir():
-            shutil.copytree(bytecode, room.bytecode, copy_function=shutil.copyfile)
-        else:
-            room.bytecode.mkdir(mode=0o700)
+        vault.lay(bytecode or Manifest(), room.bytecode)
         files = _put_together(base, change)
         if also is not None:
             files = _put_together(Manifest(MappingProxyType(dict(files))), Contribution(also, frozenset(), left_out=()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,12 @@ SKIPPED = TESTS.replace("def test_one", "@pytest.mark.skip\ndef test_one").repla
     "def test_zero", "@pytest.mark.xfail\ndef test_zero"
 )
 SKIPPED = "import pytest\n\n" + SKIPPED
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """The same project, before the whole gate."""
+    return replace(project, quick=False)
 
 
 def result(project: Project, *arguments: str, **variables: str) -> tuple[int, dict[str, Any], str]:

@@ -20,9 +20,11 @@ from pytest_iterctl.control.events import (
     DURABLE,
     EVENT,
     Answered,
+    BaseProved,
     CheckpointWritten,
     Decided,
     Event,
+    Judged,
     ReviewFinished,
     RunStarted,
     Settled,
@@ -34,14 +36,23 @@ from pytest_iterctl.control.events import (
     TurnFinished,
     Warned,
 )
-from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, SuiteEvidence, TurnEvidence, TurnOutcome
+from pytest_iterctl.control.evidence import (
+    Failure,
+    Feedback,
+    GateEvidence,
+    Outcome,
+    Proof,
+    SuiteEvidence,
+    TurnEvidence,
+    TurnOutcome,
+)
 from pytest_iterctl.control.fold import fold
 from pytest_iterctl.control.question import Option, Question
 from pytest_iterctl.control.standing import best_attempt, held_back, situation, trials
 from pytest_iterctl.control.state import Entry, RunState, TaskState
 from pytest_iterctl.control.steps import CallAgent, Decide, Done, RunTests, Settle, TakeSnapshot, next_step
 from pytest_iterctl.plan.frozen import Settings
-from pytest_iterctl.plan.model import Agent, TestCommand
+from pytest_iterctl.plan.model import Agent, Prepare, TestCommand
 from pytest_iterctl.plan.values import Value
 from tests.control.simulator import (
     GENEROUS,
@@ -71,6 +82,7 @@ _SIMPLE: dict[object, st.SearchStrategy[object]] = {
     type(None): st.none(),
     # These check what they hold, so they are made of what they accept.
     Agent: st.builds(Agent, command=st.just(("agent", "-x")), timeout=st.none() | st.floats(0.5, 1e6), env=st.just({})),
+    Prepare: st.builds(Prepare, commands=st.just((("make", "all"),)), files=st.just(("built",))),
     TestCommand: st.builds(TestCommand, command=st.just(("npm", "test")), junit=st.just("*.xml")),
     Question: st.builds(
         Question,
@@ -95,6 +107,8 @@ def values_of(annotation: object) -> st.SearchStrategy[object]:
         return st.sampled_from(arguments)
     if origin in {Union, types.UnionType}:
         return st.one_of([values_of(one) for one in arguments])
+    if origin is dict:
+        return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=2)
     if origin is tuple and arguments[-1] is Ellipsis:
         return st.lists(values_of(arguments[0]), max_size=2).map(tuple)
     if origin is tuple:
@@ -127,7 +141,7 @@ def test_every_event_is_the_same_after_it_was_written_and_read(kind: type[Value]
 
 def test_every_kind_of_event_has_a_name_of_its_own_and_the_durable_ones_are_among_them() -> None:
     names = [kind.model_fields["kind"].default for kind in KINDS]
-    assert len(set(names)) == len(names) == 20
+    assert len(set(names)) == len(names) == 23
     assert set(names) >= DURABLE
 
 
@@ -195,6 +209,7 @@ def test_a_thousand_iterations_fold_and_decide() -> None:
         journal.append(Entry(len(journal) + 1, "", len(journal) / 10, event))
 
     write(TaskStarted(task="a", base="0", tree="0"))
+    write(BaseProved(task="a", proof=Proof(manifest="m")))
     for number in range(1001):
         at = {"task": "a", "iteration": number}
         failing = tuple(f"test_{left}" for left in range(number % 7, 9))
@@ -207,6 +222,8 @@ def test_a_thousand_iterations_fold_and_decide() -> None:
         write(StageStarted.model_validate(at | {"stage": "test", "before": str(number)}))
         write(SuiteFinished(task="a", iteration=number, suite=suite))
         write(SnapshotTaken.model_validate(at | {"stage": "test", "commit": str(number), "tree": str(number)}))
+        if number:
+            write(Judged(task="a", iteration=number, gate=GateEvidence(verdict="not-green")))
         if number < 1000:
             write(Decided(task="a", iteration=number, decision=decision))
     state = fold(journal)

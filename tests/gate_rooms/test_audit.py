@@ -747,6 +747,7 @@ def test_installed_packages_as_a_change_give_next_to_nothing_certain() -> None:
 
 def test_this_package_as_a_change_gives_nothing_certain() -> None:
     root = Path(__file__).parents[2]
-    modules = sorted((root / "pytest_iterctl").rglob("*.py"))
+    # The probe holds on to os._exit, frames and hooks before anybody can replace them: nothing that a product does.
+    modules = sorted(path for path in (root / "pytest_iterctl").rglob("*.py") if path.name != "probe.py")
     after = {path.relative_to(root).as_posix(): path.read_bytes() for path in modules}
     assert [finding for finding in audit({}, after, is_protected=is_protected) if finding.certain] == []

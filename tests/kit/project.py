@@ -100,6 +100,7 @@ class Project:
     state: Path
     tools: Path
     autoload: bool = False
+    quick: bool = True  # the gate without its controls, and no more runs of the baseline than it takes
 
     @classmethod
     def make(cls, root: Path, *, state: Path) -> Project:
@@ -144,6 +145,8 @@ class Project:
         if not self.autoload:
             # Our plugin alone: each of the others makes every pytest start slower, and their life has tests of its own.
             given |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_iterctl.plugin"}
+        if self.quick:
+            given |= {"ITERCTL_GATE": "fast", "ITERCTL_BASELINE_RUNS": "1"}
         return {**given, **variables}
 
     def run(self, *command: str, cwd: Path | None = None, stdin: str = "", **variables: str) -> Ran:

@@ -11,7 +11,7 @@ from pytest_iterctl.plan.environment_settings import (
     settings_from_environment,
     settings_from_strings,
 )
-from pytest_iterctl.plan.model import SafetyPatch, SettingsPatch
+from pytest_iterctl.plan.model import Prepare, SafetyPatch, SettingsPatch
 
 
 def test_each_setting_has_its_variable() -> None:
@@ -34,6 +34,16 @@ def test_each_setting_has_its_variable() -> None:
             "ITERCTL_REVIEW": "critic, person",
             "ITERCTL_PASS_ENV": "TOKEN",
             "ITERCTL_PYTHON": "/opt/python",
+            "ITERCTL_PROTECT": "docs/**, !docs/new",
+            "ITERCTL_MAY_CHANGE": "tests/unit",
+            "ITERCTL_PREPARE": "make 'all of it'",
+            "ITERCTL_GATE": "fast",
+            "ITERCTL_BASELINE": "strict",
+            "ITERCTL_BASELINE_RUNS": "3",
+            "ITERCTL_FLAKY": "fail",
+            "ITERCTL_SUITE": "tests -k 'not slow'",
+            "ITERCTL_HIDDEN_TESTS": "/secret",
+            "ITERCTL_MUTANTS": "5",
         }
     )
     assert patch == SettingsPatch(
@@ -54,6 +64,16 @@ def test_each_setting_has_its_variable() -> None:
         review=("critic", "person"),
         pass_env=("TOKEN",),
         python="/opt/python",
+        protect=("docs/**", "!docs/new"),
+        may_change=("tests/unit",),
+        prepare=Prepare(commands=(("make", "all of it"),)),
+        gate="fast",
+        baseline="strict",
+        baseline_runs=3,
+        flaky="fail",
+        suite=("tests", "-k", "not slow"),
+        hidden_tests=("/secret",),
+        mutants=5,
     )
     assert set(patch.model_fields_set) == set(SettingsPatch.model_fields)
 

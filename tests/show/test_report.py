@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from pytest_iterctl.control.decision import decide
 from pytest_iterctl.control.events import (
     Answered,
+    BaseLost,
+    BaseProved,
     Decided,
     Event,
     Interrupted,
+    Judged,
     ReviewFinished,
     RunStarted,
     Settled,
@@ -33,7 +36,12 @@ from pytest_iterctl.control.evidence import (
     Counts,
     Failure,
     Feedback,
+    GateEvidence,
+    GateFinding,
+    IntegrityGap,
+    LeftOut,
     Outcome,
+    Proof,
     ReviewEvidence,
     SuiteEvidence,
     TurnEvidence,
@@ -45,6 +53,8 @@ from pytest_iterctl.control.state import Entry, RunState
 from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.model import Agent, Limits
+from pytest_iterctl.show.audit import audit_document, audit_lines
+from pytest_iterctl.show.documents import run_document
 from pytest_iterctl.show.formats import render_json, render_yaml
 from pytest_iterctl.show.report import report_document
 from pytest_iterctl.show.report_markdown import render
@@ -60,6 +70,30 @@ LIMITS = Limits(
     max_calls_per_iteration=500,
 )
 SIDES = {HALF_EVEN: ("2", "3")}
+UNSEEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]"
+HOSTILE = [
+    "```\n````\n`````\n</details>",
+    "~~~\n~~~~",
+    "</details></summary><script>alert(1)</script>",
+    "| a | b |\n|---|---|\n| \\| |",
+    "@everyone #1 GH-2 https://example.com www.example.com [x](javascript:1) ![y](z)",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07",
+    "\u202egnp.exe \u2066x\u2069 \u200b",
+    "a\nb\r\nc\rd\x85e\u2028f\u2029g\x0bh\x0ci",
+    "yes: no\n- &anchor *alias !tag | > % @ ` ---\n...\n",
+    "22:30",
+    "null",
+    "=",
+    "<<",
+    "\x00\x07\x7f\x80\ud800\udfff\ufeff\uffff\U0010ffff",
+    "  leading\n\ttab \t\n \n\n",
+    "\n\n   \n x",
+    "&lt;script&gt; <!-- --> <img src=x onerror=y> &#60;",
+    "# heading\n\n    code\n***\n===\n1. x",
+    "\\\\| \\` \\",
+    "`a`` ``` b````",
+    "",
+]
 
 
 def agent(name: str) -> NamedAgent:
@@ -116,9 +150,13 @@ class Story:
         self.tell(TaskStarted(task=self.task, base="ba5e" * 10, tree="7ee0" * 10))
         return self.judge(0, baseline) if baseline is not None else self
 
-    def judge(self, iteration: int, evidence: SuiteEvidence) -> Story:
+    def judge(self, iteration: int, evidence: SuiteEvidence, gate: GateEvidence | None = None) -> Story:
+        """The tests have run; the gate believes a green run unless it is told otherwise."""
         self.tell(SuiteFinished(task=self.task, iteration=iteration, suite=evidence), seconds=6.0)
-        return self.snapshot(iteration, "test")
+        self.snapshot(iteration, "test")
+        if gate is None and evidence.passed:
+            gate = GateEvidence(verdict="accepted", reason="the tests pass in the clean room", suite=evidence)
+        return self.tell(Judged(task=self.task, iteration=iteration, gate=gate)) if gate is not None else self
 
     def snapshot(self, iteration: int, stage: Any, change: Change | None = None) -> Story:
         commit = f"{stage[0]}{iteration:03d}".encode().hex().ljust(40, "0")
@@ -449,6 +487,207 @@ def test_facts_name_the_attempt_that_shows_them_and_inferences_stand_apart() -> 
     assert not any("contradict" in text or "Pattern" in text for text in certain)
 
 
+# ── integrity ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PROOF = Proof(
+    manifest="m",
+    files=812,
+    protected=("tests/test_round.py (its name makes it a test file)", "pytest.ini (it configures the tests)"),
+    protected_count=61,
+    installed=3812,
+    runs=("failed in the work tree", "failed in the clean room, in reverse order"),
+    counts={"failed": 1, "passed": 40},
+    flaky=("tests/test_net.py::test_slow: passed in the work tree, failed in the clean room",),
+    old_failures=("tests/test_old.py::test_gone",),
+    seconds=2.1,
+)
+EXIT = GateFinding(where="src/rounding.py:7", rule="ends-process", certain=True, text="calls os._exit(0).")
+TABLE = GateFinding(where="src/rounding.py:20", rule="hard-coded", text="chooses results by literals of the tests.")
+VANISHED = IntegrityGap(
+    kind="vanished", text="1 test is no longer run: test_zero", undo="bring it back", tests=("t.py::test_zero",)
+)
+EDITED = LeftOut(path="tests/test_round.py", reason="is protected: its name makes it a test file", protected=True)
+
+
+def gate(verdict: Any, reason: str, room: SuiteEvidence | None = None, **more: Any) -> GateEvidence:
+    return GateEvidence(verdict=verdict, reason=reason, suite=room, seconds=3.0, **more)
+
+
+def guarded(**frozen: Any) -> Story:
+    story = Story(**frozen).begin(suite(HALF_EVEN))
+    return story.tell(BaseProved(task=story.task, proof=PROOF)).decide(0)
+
+
+def caught() -> Story:
+    """Told once about tests that vanished; then it ends the process."""
+    story = guarded().turn(1).judge(1, suite(), gate("gaps", "but 1 test is no longer run", suite(), gaps=(VANISHED,)))
+    found = gate(
+        "incident",
+        "src/rounding.py:7 calls os._exit(0)",
+        suite(),
+        findings=(TABLE, EXIT),
+        left_out=(EDITED,),
+        checked=("1 changed file read",),
+        unchecked=("controls",),
+    )
+    return story.decide(1).turn(2).judge(2, suite(), found).decide(2).settle("base", 0)
+
+
+def test_what_the_gate_objects_to_stands_right_after_the_question() -> None:
+    story = caught()
+    document, page = story.document(), story.markdown()
+    assert document["reason"] == "integrity"
+    headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert headings[:2] == ["Integrity", "Why it stopped"]
+    before_the_fold = page[: page.index("<details>")]
+    assert "- `src/rounding.py:7` ends-process (certain): calls os.\\_exit(0)." in before_the_fold
+    assert before_the_fold.index("ends-process") < before_the_fold.index("hard-coded (suspicious)")
+    assert "| `tests/test_round.py` | is protected: its name makes it a test file |" in before_the_fold
+    assert "| 1 | **gaps** | but 1 test is no longer run |" in before_the_fold
+    assert "- controls" in page
+    assert_sound(document)
+
+
+def test_the_integrity_of_a_task_is_data_in_every_form() -> None:
+    integrity = caught().document()["integrity"]
+    assert (integrity["proof"]["files"], integrity["proof"]["protected_count"]) == (812, 61)
+    assert integrity["proof"]["tests"] == "40 passed, 1 failed"
+    first, second = integrity["iterations"]
+    assert (first["iteration"], first["verdict"], second["verdict"]) == (1, "gaps", "incident")
+    assert first["gaps"] == [
+        {
+            "kind": "vanished",
+            "text": "1 test is no longer run: test_zero",
+            "undo": "bring it back",
+            "tests": ["t.py::test_zero"],
+        }
+    ]
+    assert [finding["where"] for finding in second["findings"]] == ["src/rounding.py:20", "src/rounding.py:7"]
+    assert integrity["accepted"] is None
+    assert Story().begin(suite(HALF_EVEN)).document()["integrity"] is None
+
+
+def test_tests_that_fail_in_the_clean_room_have_failed() -> None:
+    """Green in the work tree and red in the room: what counts is the room, in every cell and count."""
+    red = gate("gaps", "not in the clean room: 1 failed", suite(HALF_EVEN, passed=39), left_out=(EDITED,))
+    story = guarded().turn(1).judge(1, suite(passed=40), red).decide(1)
+    document = story.document()
+    assert document["attempts"][1]["failing"] == [HALF_EVEN]
+    assert (document["attempts"][1]["outcome"], document["attempts"][1]["gate"]) == ("failed", "gaps")
+    assert document["matrix"]["rows"][0]["cells"] == ["FAIL", "FAIL"]
+    assert "39 passed, 1 failed" in document["situation"]["text"]
+    run = run_document(story.state, {})["tasks"][0]  # type: ignore[index]
+    assert (run["outcome"], run["failing"], run["history"][0]["gate"]) == ("failed", [HALF_EVEN], "gaps")
+
+
+def test_an_accepted_change_names_the_patch_with_what_was_left_out() -> None:
+    fine = gate(
+        "accepted",
+        "the tests pass in the clean room",
+        suite(),
+        findings=(TABLE,),
+        left_out=(EDITED,),
+        may_change=("tests/test_new.py",),
+        new_tests="tests/test_more.py: 3 passed",
+        flaky=("tests/test_net.py::test_slow",),
+    )
+    story = guarded().turn(1).judge(1, suite(), fine).decide(1)
+    story.settle("accepted", 1, left_out=".iterctl/runs/01JDQ3/left-out.patch")
+    document, page = story.document(), story.markdown()
+    assert document["integrity"]["accepted"] == {"iteration": 1, "by": "the gate"}
+    assert "As a patch: `.iterctl/runs/01JDQ3/left-out.patch`" in page
+    assert page.index("## Attempts") < page.index("## Integrity")
+    assert "- tests/test\\_more.py: 3 passed" in page
+    assert "Tests that the task may change, and that changed: `tests/test_new.py`" in page
+    assert "`iterctl audit 01JDQ3`" not in page
+    assert "iterctl audit 01JDQ3" in page
+    assert_sound(document)
+
+
+def test_a_room_that_is_not_proved_says_what_to_do() -> None:
+    story = Story().begin(suite(HALF_EVEN))
+    problem = "the clean room can't be used: name build/ under `prepare:`"
+    story.tell(BaseProved(task=story.task, proof=Proof(manifest="m", problem=problem)))
+    document = story.decide(0).document()
+    assert document["title"].startswith("Aborted: the clean room can't be used")
+    assert document["integrity"]["proof"]["proved"] is False
+    assert "**The clean room is not proved.** the clean room can't be used" in render(document)
+
+
+def test_a_long_history_keeps_its_verdicts_and_the_details_of_the_last() -> None:
+    story = guarded(settings=Settings(max_iterations=50))
+    for iteration in range(1, 31):
+        story.turn(iteration, cost=0.0).judge(iteration, suite(HALF_EVEN), gate("not-green", "the tests fail"))
+    iterations = story.document()["integrity"]["iterations"]
+    assert len(iterations) == 30
+    assert ["checked" in each for each in iterations] == [False] * 10 + [True] * 20
+    assert "10 earlier verdicts in the YAML and JSON forms" in story.markdown()
+
+
+def test_the_run_document_tells_of_the_gate_and_its_gaps() -> None:
+    task = run_document(caught().state, {})["tasks"][0]  # type: ignore[index]
+    assert task["gate"]["proof"]["runs"] == ["failed in the work tree", "failed in the clean room, in reverse order"]
+    assert task["gate"]["proof"]["counts"] == {"failed": 1, "passed": 40}
+    assert (task["gate"]["evidence"]["iteration"], task["gate"]["evidence"]["verdict"]) == (2, "incident")
+    assert task["gate"]["evidence"]["unchecked"] == ["controls"]
+    assert task["gaps"] == [
+        {
+            "type": "integrity",
+            "kind": "vanished",
+            "text": "1 test is no longer run: test_zero",
+            "undo": "bring it back",
+            "tests": ["t.py::test_zero"],
+        }
+    ]
+    assert [each["gate"] for each in task["history"]] == ["gaps", "incident"]
+    untouched = run_document(Story().begin(suite(HALF_EVEN)).state, {})["tasks"][0]  # type: ignore[index]
+    assert (untouched["gate"], untouched["gaps"]) == (None, [])
+
+
+def test_the_audit_tells_what_was_protected_compared_and_found() -> None:
+    story = caught()
+    told = "\n".join(audit_lines(story.state, story.state.tasks))
+    for line in (
+        "    protected     61 of 812 files, taken from the base for every verdict",
+        "                  and 59 more",
+        "    tests         40 passed, 1 failed",
+        "    flaky         tests/test_net.py::test_slow: passed in the work tree, failed in the clean room",
+        "    old failures  tests/test_old.py::test_gone (does not block)",
+        "    interpreter   3812 installed files fingerprinted",
+        "  iteration 1: gaps: passed in the work tree, but 1 test is no longer run",
+        "    gap           vanished: 1 test is no longer run: test_zero (to undo it: bring it back)",
+        "    certain       src/rounding.py:7 ends-process: calls os._exit(0).",
+        "    left out      tests/test_round.py: is protected: its name makes it a test file",
+        "    unchecked     controls",
+        "  accepted: nothing",
+    ):
+        assert line in told.splitlines()
+    document = audit_document(story.state, story.state.tasks)
+    assert document["schema"] == "iterctl.audit/1"
+    assert json.loads(render_json(document)) == document
+
+
+def test_the_audit_says_on_whose_word_a_change_was_accepted() -> None:
+    story = caught()
+    assert story.state.task(story.task).attempts[-1].may_be_approved
+    story.settle("last", 2).tell(Answered(task=story.task, effect="approve", by="ada")).decide(2)
+    story.settle("accepted", 2, left_out="left-out.patch")
+    told = list(audit_lines(story.state, story.state.tasks))
+    assert "  accepted: iteration 2, on the word of ada" in told
+    assert "    left out      as a patch: left-out.patch" in told
+    assert story.document()["integrity"]["accepted"] == {"iteration": 2, "by": "ada"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_audit_is_one_harmless_line_for_each_thing(text: str) -> None:
+    story = hostile_story(text)
+    for line in audit_lines(story.state, story.state.tasks):
+        assert not re.search(UNSEEN, line)
+        assert len(line) < 1100
+    document = audit_document(story.state, story.state.tasks)
+    assert json.loads(render_json(document)) == document
+
+
 # ── diffs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -573,32 +812,7 @@ def test_a_smaller_limit_is_kept_by_leaving_out_details() -> None:
     assert "only the last" in render(document, largest=20_000)
 
 
-HOSTILE = [
-    "```\n````\n`````\n</details>",
-    "~~~\n~~~~",
-    "</details></summary><script>alert(1)</script>",
-    "| a | b |\n|---|---|\n| \\| |",
-    "@everyone #1 GH-2 https://example.com www.example.com [x](javascript:1) ![y](z)",
-    "\x1b[31mred\x1b[0m \x1b]0;title\x07",
-    "\u202egnp.exe \u2066x\u2069 \u200b",
-    "a\nb\r\nc\rd\x85e\u2028f\u2029g\x0bh\x0ci",
-    "yes: no\n- &anchor *alias !tag | > % @ ` ---\n...\n",
-    "22:30",
-    "null",
-    "=",
-    "<<",
-    "\x00\x07\x7f\x80\ud800\udfff\ufeff\uffff\U0010ffff",
-    "  leading\n\ttab \t\n \n\n",
-    "\n\n   \n x",
-    "&lt;script&gt; <!-- --> <img src=x onerror=y> &#60;",
-    "# heading\n\n    code\n***\n===\n1. x",
-    "\\\\| \\` \\",
-    "`a`` ``` b````",
-    "",
-]
-
-
-def hostile_story(text: str) -> Story:
+def hostile_story(text: str, verdict: Any = "gaps") -> Story:
     """The same text wherever text comes from outside."""
     tests = tuple(dict.fromkeys((text, text + "!", HALF_EVEN)))
     evidence = suite(*tests, message=text)
@@ -611,10 +825,12 @@ def hostile_story(text: str) -> Story:
     told = Feedback(summary=text, actionable_items=(text, text))
     change = Change(files=(text, text), file_count=70, added=1, deleted=1)
     story = Story(prompt=text, agent=agent(text), reviewers=(agent(text),), needs=(text,))
-    story.tell(Warned(text=text)).begin(evidence).decide(0, told)
+    story.tell(Warned(text=text)).begin(evidence)
+    story.tell(BaseLost(task=story.task, edited=(text,)), BaseProved(task=story.task, proof=hostile_proof(text)))
+    story.decide(0, told)
     story.turn(1, outcome=TurnOutcome.CRASHED, error=text, agent=text)
-    story.turn(1, change=change).judge(1, crashed).decide(1, told)
-    story.turn(2, change=change).judge(2, suite())
+    story.turn(1, change=change).judge(1, crashed, hostile_gate(text, "not-green", None)).decide(1, told)
+    story.turn(2, change=change).judge(2, suite(), hostile_gate(text, "accepted", suite()))
     story.tell(
         ReviewFinished(
             task=story.task,
@@ -624,16 +840,53 @@ def hostile_story(text: str) -> Story:
         )
     )
     story.decide(2, told).turn(3).judge(3, evidence).decide(3, told)
-    story.tell(Answered(task=story.task, effect="continue", guidance=text, by=text, iterations=1))
-    story.snapshot(4, "start").turn(4).judge(4, evidence).decide(4, told)
-    return story.settle("last", 4, problem=text)
+    story.tell(Answered(task=story.task, effect="continue", guidance=text, by=text, iterations=1, may_change=(text,)))
+    story.snapshot(4, "start").turn(4).judge(4, suite(), hostile_gate(text, verdict, evidence)).decide(4, told)
+    return story.settle("last", 4, problem=text, left_out=text)
 
 
-def hostile_document(text: str) -> dict[str, Any]:
+def hostile_proof(text: str) -> Proof:
+    return Proof(
+        manifest="m",
+        files=3,
+        protected=(text, f"{text} ({text})"),
+        protected_count=70,
+        installed=9,
+        hidden_count=1,
+        runs=(text, text),
+        counts={text: 3, "passed": 1},
+        flaky=(text, f"{text}: {text}"),
+        old_failures=(text,),
+        differs=(text,),
+        notes=(text,),
+    )
+
+
+def hostile_gate(text: str, verdict: Any, room: SuiteEvidence | None) -> GateEvidence:
+    return GateEvidence(
+        verdict=verdict,
+        reason=text,
+        suite=room,
+        gaps=(IntegrityGap(kind=text, text=text, undo=text, tests=(text, text)),) * 2,
+        findings=(
+            GateFinding(where=text, rule=text, text=text),
+            GateFinding(where=text, rule=text, certain=True, text=text),
+        ),
+        left_out=(LeftOut(path=text, reason=text, protected=True),) * 2,
+        may_change=(text,),
+        new_tests=text,
+        flaky=(text,),
+        checked=(text, text),
+        unchecked=(text,),
+        ask=text,
+    )
+
+
+def hostile_document(text: str, verdict: Any = "gaps") -> dict[str, Any]:
     def patch(old: str, new: str, limit: int) -> tuple[str, bool]:
         return text[:limit], len(text) > limit
 
-    return hostile_story(text).document(patch=patch, test_command=text)
+    return hostile_story(text, verdict).document(patch=patch, test_command=text)
 
 
 def outside_of_fences(page: str) -> Iterator[str]:
@@ -653,7 +906,8 @@ def outside_of_fences(page: str) -> Iterator[str]:
 
 
 def without_code(line: str) -> str:
-    return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", line)
+    """Prose alone; a tick behind a backslash is prose and opens nothing."""
+    return re.sub(r"(?<![`\\])(`+)(?!`).*?(?<!`)\1(?!`)", "", line)
 
 
 def assert_sound(document: dict[str, Any]) -> None:
@@ -663,7 +917,7 @@ def assert_sound(document: dict[str, Any]) -> None:
     page = render(document)
     page.encode("utf-8")
     assert page.endswith("\n")
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]", page)
+    assert not re.search(UNSEEN, page)
     lines = list(outside_of_fences(page))
     prose = [without_code(line) for line in lines]
     ours = re.compile(r"<details><summary>[^<]*</summary>|</details>")
@@ -690,9 +944,10 @@ def cells(row: str) -> int:
     return len(re.findall(r"(?<!\\)\|", row)) - 1
 
 
+@pytest.mark.parametrize("verdict", ["gaps", "incident"])
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_breaks_out_of_no_form(text: str) -> None:
-    assert_sound(hostile_document(text))
+def test_hostile_text_breaks_out_of_no_form(text: str, verdict: str) -> None:
+    assert_sound(hostile_document(text, verdict))
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31m\u202e|`b", "x y;\n# z", "-rf"])

@@ -111,8 +111,11 @@ def test_names_that_shadow_nothing_are_welcome(site: Site, name: str) -> None:
 
 def test_links_stay_outside(site: Site) -> None:
     (site.root / "shop/link.py").symlink_to("/etc/hostname")
-    change = site.change("shop/link.py")
-    assert reasons(change) == {"shop/link.py": "is a link"}
+    (site.root / "shop/up.py").symlink_to("../../elsewhere.py")
+    (site.root / "shop/git").symlink_to("../.git/config")
+    change = site.change("shop/link.py", "shop/up.py", "shop/git")
+    out = "is a link that leads out of the tree"
+    assert reasons(change) == {"shop/link.py": out, "shop/up.py": out, "shop/git": out}
 
 
 def test_a_file_in_the_place_of_a_folder_and_the_other_way_round(site: Site) -> None:
