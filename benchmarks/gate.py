@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -105,11 +104,11 @@ class _Subject:
 
     @property
     def examiner(self) -> Examiner:
-        return self.bases.examiner(self.task.id, self.base.manifest, self.base.facts)
+        return self.bases.examiner(self.task.id, self.base.manifest, self.base.facts, self.base.bytecode)
 
     @property
     def protected(self) -> tuple[str, ...]:
-        protection = self.base.protection(self.task.task, self.bases.vault)
+        protection = self.bases.protection(self.task, self.base, ())
         return tuple(name for each in self.base.manifest.files if protection.is_protected(name := os.fsdecode(each)))
 
 
@@ -225,9 +224,10 @@ def _lay_out(subject: _Subject) -> Cost:
 
 
 def _compare_layout(subject: _Subject, folder: Path, runs: int) -> None:
-    sources = (subject.root / "tests", subject.examiner.bytecode)
-    files = len(subject.base.manifest.files)
-    compiled = sum(1 for _ in _files(subject.examiner.bytecode))
+    compiled_files = folder / "compiled"
+    subject.bases.vault.lay(subject.base.bytecode, _made(compiled_files))
+    sources = (subject.root / "tests", compiled_files)
+    files, compiled = len(subject.base.manifest.files), len(subject.base.bytecode.files)
 
     def copy() -> None:
         for number, source in enumerate(sources):
@@ -240,8 +240,9 @@ def _compare_layout(subject: _Subject, folder: Path, runs: int) -> None:
     tell("gate.layout", minimum_ratio(rounds, wall), _LAYOUT, f"{told}, {against}")
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 # ── the controls ─────────────────────────────────────────────────────────────────────────────────────────────────────

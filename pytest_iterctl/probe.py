@@ -931,10 +931,11 @@ class Fail(Control):
 
 
 class Alone:
-    """Runs each test in a fork of its own that has run no other."""
+    """Runs each test in a fork of its own that has run no other; with a control, before that one breaks anything."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.control: Control | None = None
         self.child: list[list[Any]] | None = None
         self.lines: Any = None
 
@@ -950,6 +951,8 @@ class Alone:
         option = session.config.option
         if option.collectonly or (session.testsfailed and not option.continue_on_collection_errors):
             return None  # pytest says what is to be said
+        if self.control is not None:
+            self.control.armed = False
         end = _monotonic() + self.seconds
         for item in session.items:
             start = _monotonic()
@@ -957,6 +960,9 @@ class Alone:
             if self.lines is not None:
                 seconds = round(_monotonic() - start, 6)
                 self.lines.tell("alone", id=item.nodeid, outcome=outcome, text=text, seconds=seconds)
+        if self.control is not None:
+            self.control.armed = True
+            return None  # and now all together, broken
         return True
 
     def run(self, item: pytest.Item, end: float) -> tuple[str, str]:
@@ -1069,6 +1075,7 @@ class Probe:
             self.plugins.append(("reverse", Reverse()))
         if exam.alone:
             self.alone = Alone(exam.alone_seconds)
+            self.alone.control = self.control
             self.plugins.append(("alone", self.alone))
 
     def attach(self, lines: Any, kinds: tuple[type, ...]) -> None:

@@ -28,7 +28,6 @@ from pytest_iterctl.plan.frozen import FrozenTask
 __all__ = ["Controlled", "Controls", "Target"]
 
 _MOST_TARGETS = 200
-_MOST_ALONE = 50
 #: Single tests may take this many times what they took together, and some seconds to start.
 _ALONE_SHARE, _ALONE_START = 3.0, 20.0
 _RESULT = frozenset({"failed", "error", "skipped", "xfailed"})
@@ -100,20 +99,21 @@ class Controls:
         if len(chosen) < len(targets):
             found.unchecked.append(f"controls on {len(targets) - len(chosen)} of {len(targets)} target tests")
         try:
-            self._negative(chosen, found)
+            alone = self._negative(chosen, found)
             if not found.findings:
-                self._alone(_drawn(chosen, _MOST_ALONE), found, len(chosen))
+                self._alone(chosen, alone, found)
         except _StoppedError:
             return None
         return found
 
     # The negative control --------------------------------------------------------------------------------------------
 
-    def _negative(self, targets: tuple[str, ...], found: Controlled) -> None:
+    def _negative(self, targets: tuple[str, ...], found: Controlled) -> Mapping[str, tuple[str, str]]:
+        """The control, and on the way what the targets did alone, before anything was broken."""
         changed = frozenset(self.change.names)
-        left, reached = self._broken(targets, self._sabotage(changed), "raise")
+        left, reached, alone = self._broken(targets, self._sabotage(changed), "raise", alone=True)
         if left:
-            left, again = self._broken(left, self._sabotage(None), "return")
+            left, again, _ = self._broken(left, self._sabotage(None), "return")
             reached = reached & again
         proved = len(targets) - len(left)
         if proved:
@@ -121,13 +121,13 @@ class Controls:
                 f"negative control: {counted(proved, 'target test')} red when the base's functions break"
             )
         if not left:
-            return
-        forged, _ = self._broken(left, lambda _name: {}, "fail")
+            return alone
+        forged, _, _ = self._broken(left, lambda _name: {}, "fail")
         if forged:
             passes = "pass" if len(forged) > 1 else "passes"
             text = f"{named(forged)} {passes} although made to fail: the result is forged."
             found.findings.append(Finding("", 0, "control", True, text))
-            return
+            return alone
         stubborn = [test for test in left if test in reached]
         if stubborn:
             text = f"{named(stubborn)} still pass when every function of the base is broken."
@@ -135,6 +135,7 @@ class Controls:
         rest = len(left) - len(stubborn)
         if rest:
             found.unchecked.append(f"negative control: {counted(rest, 'target test')} call no function of the base")
+        return alone
 
     def _sabotage(self, only: frozenset[str] | None) -> Callable[[str], Mapping[str, bytes]]:
         """The sources of the change (or of the whole product) with the base's own functions broken."""
@@ -161,19 +162,31 @@ class Controls:
         return broken
 
     def _broken(
-        self, targets: tuple[str, ...], sources: Callable[[str], Mapping[str, bytes]], variant: str
-    ) -> tuple[tuple[str, ...], frozenset[str]]:
-        """The targets that still pass with these sources, and those of all targets that called something broken."""
+        self,
+        targets: tuple[str, ...],
+        sources: Callable[[str], Mapping[str, bytes]],
+        variant: str,
+        *,
+        alone: bool = False,
+    ) -> tuple[tuple[str, ...], frozenset[str], Mapping[str, tuple[str, str]]]:
+        """The targets that still pass with these sources, those that called something broken, and each alone before."""
         control = Control.fresh(variant)
         made = sources(control.name)
-        if not made and variant != "fail":
-            return targets, frozenset()
-        ran = self._run(targets, Exam(control=control), sources=made)
+        if not made and variant != "fail" and not alone:
+            return targets, frozenset(), {}
+        exam = Exam(control=control, alone=alone, alone_seconds=self._time_alone(targets))
+        # Tracebacks of tests that are meant to fail are of no use to anybody.
+        ran = self._run(targets, exam, sources=made, extra=("--tb=no", "--no-summary"))
         probes = ran.tested.log.probes if ran.tested.log is not None else ()
         counts = [probe.get("reached") for probe in probes]
         reached = frozenset(test for each in counts if isinstance(each, dict) for test in each)
         outcomes = ran.tested.outcomes
-        return tuple(test for test in targets if outcomes.get(test) in GOOD), reached
+        seen = ran.tested.log.alone if ran.tested.log is not None else {}
+        return tuple(test for test in targets if outcomes.get(test) in GOOD), reached, seen
+
+    def _time_alone(self, targets: tuple[str, ...]) -> float:
+        together = sum(self.room.tested.durations.get(test, 0.0) for test in targets)
+        return min(_ALONE_SHARE * together + _ALONE_START, self.allowed().seconds)
 
     def depends_on(self, findings: Iterable[Finding], tests: tuple[str, ...]) -> tuple[str, ...] | None:
         """The tests that pass only through what stands at these places; None when somebody stopped it."""
@@ -189,26 +202,27 @@ class Controls:
         if not broken("_"):
             return tests
         try:
-            passing, _ = self._broken(tests, broken, "raise")
+            passing, _, _ = self._broken(tests, broken, "raise")
         except _StoppedError:
             return None
         return tuple(test for test in tests if test not in passing)
 
     # Alone -----------------------------------------------------------------------------------------------------------
 
-    def _alone(self, targets: tuple[str, ...], found: Controlled, of: int) -> None:
+    def _alone(self, targets: tuple[str, ...], alone: Mapping[str, tuple[str, str]], found: Controlled) -> None:
         """Each in a process that has run no other test, and that names no current test."""
-        together = sum(self.room.tested.durations.get(test, 0.0) for test in targets)
-        allowed = min(_ALONE_SHARE * together + _ALONE_START, self.allowed().seconds)
-        ran = self._run(targets, Exam(alone=True, alone_seconds=allowed))
-        alone = ran.tested.log.alone if ran.tested.log is not None else {}
         flaky = frozenset(self.base.baseline.flaky)
-        wrong = [test for test in targets if alone.get(test, ("", ""))[0] in _RESULT and test not in flaky]
+        wrong = tuple(test for test in targets if alone.get(test, ("", ""))[0] in _RESULT and test not in flaky)
+        if wrong:
+            # They ran with sources that were prepared to break: what they did is said of the change as it is.
+            ran = self._run(wrong, Exam(alone=True, alone_seconds=self._time_alone(wrong)))
+            alone = {**alone, **(ran.tested.log.alone if ran.tested.log is not None else {})}
+            wrong = tuple(test for test in wrong if alone.get(test, ("", ""))[0] in _RESULT)
         good = sum(alone.get(test, ("", ""))[0] in GOOD for test in targets)
         if good:
             found.checked.append(f"{counted(good, 'target test')} passed alone")
-        if good + len(wrong) < of:
-            found.unchecked.append(f"{of - good - len(wrong)} of {of} target tests alone")
+        if good + len(wrong) < len(targets):
+            found.unchecked.append(f"{len(targets) - good - len(wrong)} of {len(targets)} target tests alone")
         if wrong:
             first = alone[wrong[0]][1].strip().rsplit("\n", 1)[-1][:160]
             text = f"{named(wrong)} {'pass' if len(wrong) > 1 else 'passes'} only together with other tests"
@@ -247,10 +261,23 @@ class Controls:
             found.findings.append(Finding(path, mutant.line, "survives", False, text))
         return found
 
-    def _run(self, tests: tuple[str, ...], exam: Exam, *, sources: Mapping[str, bytes] | None = None) -> Examined:
+    def _run(
+        self,
+        tests: tuple[str, ...],
+        exam: Exam,
+        *,
+        sources: Mapping[str, bytes] | None = None,
+        extra: tuple[str, ...] = (),
+    ) -> Examined:
         task = self.task.task.model_copy(update={"tests": self.target.arguments(tests), "marker": None})
         ran = self.examiner.run(
-            task, self.allowed(), self.bases.tick, change=self.change.contribution, exam=exam, sources=sources
+            task,
+            self.allowed(),
+            self.bases.tick,
+            change=self.change.contribution,
+            exam=exam,
+            sources=sources,
+            extra=extra,
         )
         if ran.tested.stopped:
             raise _StoppedError

@@ -20,7 +20,7 @@ from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.text import one_line, strip_escapes
 from pytest_iterctl.work.mapping import out_of_room
 from pytest_iterctl.work.process import Command, run
-from pytest_iterctl.work.room import Contribution, Room, open_room
+from pytest_iterctl.work.room import Contribution, Room, bytecode_of, open_room
 from pytest_iterctl.work.vault import Manifest, Vault
 
 __all__ = ["NOTHING", "Control", "Exam", "Examined", "Examiner"]
@@ -92,7 +92,7 @@ class Examiner:
     place: Path
     base: Manifest
     facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    bytecode: Manifest = field(default_factory=Manifest)  # of installed packages, compiled by a run that can be trusted
+    bytecode: Manifest = field(default_factory=Manifest)  # compiled by a run of the base, which can be trusted
 
     def run(
         self,
@@ -109,7 +109,7 @@ class Examiner:
     ) -> Examined:
         """One run. `sources` are written over what the room holds, `extra` are more arguments for pytest.
 
-        `keep_bytecode` is for runs of the base alone: what they compile of installed packages spares others the time.
+        `keep_bytecode` is for runs of the base alone: what they compile spares others the time.
         """
         with self._opened(change, also, sources) as room:
             inside = InRoom(room, self.root, self._exam_file(room, exam or Exam()), self._variables())
@@ -139,6 +139,9 @@ class Examiner:
                 target = room.tree / path
                 target.unlink(missing_ok=True)
                 target.write_bytes(content)
+                stale = room.bytecode / os.fsdecode(bytecode_of(room, os.fsencode(path)))
+                for compiled in stale.parent.glob(f"{stale.name}*") if stale.parent.is_dir() else ():
+                    compiled.unlink()
             yield room
 
     def _configuration_above(self) -> tuple[str, bytes] | None:
@@ -198,9 +201,7 @@ class Examiner:
         return "", ""
 
     def _compiled(self, room: Room) -> Manifest:
-        """Of installed packages only: what was compiled of the tree itself belongs to a path that is gone soon."""
-        own = room.bytecode / str(room.outer.resolve()).lstrip("/")
-        files = (path for path in room.bytecode.rglob("*.pyc") if not path.is_relative_to(own) and path.is_file())
+        files = (path for path in room.bytecode.rglob("*.pyc") if path.is_file() and not path.is_symlink())
         return self.vault.keep(room.bytecode, [os.fsencode(path.relative_to(room.bytecode)) for path in files])
 
     def _junit(self, tested: Tested, room: Room) -> tuple[str, bytes] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +18,15 @@ from types import MappingProxyType
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.vault import Kept, Manifest, Vault
 
-__all__ = ["Contribution", "LeftOut", "Room", "contribution", "open_room"]
+__all__ = ["Contribution", "LeftOut", "Room", "bytecode_of", "contribution", "open_room"]
 
 #: Top-level modules that decide how tests run; one of that name in the tree would be imported in their place.
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "py", "iniconfig", "packaging", "pygments", "exceptiongroup"})
 _STARTED_BY_PYTHON = frozenset({"sitecustomize.py", "usercustomize.py"})
 _METADATA = (".dist-info", ".egg-info")
 _COMPILED = (".pyc", ".pyo")
+#: When the sources of a room were written, as far as Python is told.
+_DATE = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +126,52 @@ def open_room(
     """A room below `place`, gone again at the end. The folder around the tree is ours too: pytest looks there.
 
     The tree's folder is called `name`, since a package may be called after it. `also` is laid over everything else,
-    `bytecode` is what Python may find compiled already: of installed packages, made by a run that can be trusted.
+    `bytecode` is what Python may find compiled already, made of the base and of installed packages by a run that can be
+    trusted. The room always lies in the same place, since bytecode belongs to a path: one at a time.
     """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    outer = Path(tempfile.mkdtemp(prefix="room-", dir=place))
+    outer = place / "room"
+    if outer.exists() or outer.is_symlink():
+        _clear(outer)  # of a driver that was killed
+    outer.mkdir(mode=0o700)
     try:
         around = "around" if name in {"home", "tmp", "bytecode"} else ""
         room = Room(outer / around / name, outer / "home", outer / "tmp", outer / "bytecode")
         for folder in (room.tree, room.home, room.scratch, room.bytecode):
             folder.mkdir(mode=0o700, parents=True)
-        vault.lay(bytecode or Manifest(), room.bytecode)
         files = _put_together(base, change)
         if also is not None:
             files = _put_together(Manifest(MappingProxyType(dict(files))), Contribution(also, frozenset(), left_out=()))
-        vault.lay(Manifest(MappingProxyType(dict(files))), room.tree)
+        vault.lay(Manifest(MappingProxyType(dict(files))), room.tree, dated=_DATE)
+        vault.lay(_still_good(bytecode or Manifest(), base, files, room), room.bytecode)
         yield room
     finally:
-        shutil.rmtree(outer, ignore_errors=True)
+        _clear(outer)
+
+
+def bytecode_of(room: Room, source: bytes) -> bytes:
+    """How the names of what Python compiles of a source of the tree begin, below the room's folder for bytecode."""
+    tree = os.fsencode(room.tree).lstrip(b"/")
+    return tree + b"/" + source.removesuffix(b".py") + b"."
+
+
+def _still_good(bytecode: Manifest, base: Manifest, files: Mapping[bytes, Kept], room: Room) -> Manifest:
+    """Without what was compiled of sources that are others in this room: their size and time might be the same."""
+    changed = {name for name in base.files.keys() | files.keys() if base.files.get(name) != files.get(name)}
+    stale = tuple(bytecode_of(room, name) for name in changed if name.endswith(b".py"))
+    kept = {name: kept for name, kept in bytecode.files.items() if not stale or not name.startswith(stale)}
+    return Manifest(MappingProxyType(kept))
+
+
+def _clear(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        # Folders that tests have closed to everybody.
+        for inner, _, _ in os.walk(folder):
+            Path(inner).chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_together(base: Manifest, change: Contribution) -> Mapping[bytes, Kept]:

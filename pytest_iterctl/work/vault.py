@@ -153,8 +153,11 @@ class Vault:
                 raise RepositoryError(f"{file_name(name)} can't be compared: {error.strerror}") from None
         return tuple(differing), tuple(gone)
 
-    def lay(self, manifest: Manifest, folder: Path) -> None:
-        """Write the files into a folder. Links are made only after all files: nothing is written through one."""
+    def lay(self, manifest: Manifest, folder: Path, *, dated: int | None = None) -> None:
+        """Write the files into a folder. Links are made only after all files: nothing is written through one.
+
+        `dated`: Python sources get this time, in seconds, so that bytecode of the very same sources goes with them.
+        """
         base = os.fsencode(folder)
         # All folders before any file: where many files were removed lately, as those of the last room, ext4 looks for
         # free places four times as long when folders and files are made in turns.
@@ -166,7 +169,7 @@ class Vault:
             if kept.kind == "link":
                 links.append((base + b"/" + name, kept))
             else:
-                self._take_out(kept, base + b"/" + name)
+                self._take_out(kept, base + b"/" + name, dated if name.endswith(b".py") else None)
         for place, kept in links:
             os.symlink(self.content(kept), place)  # noqa: PTH211 - names are bytes
 
@@ -247,7 +250,7 @@ class Vault:
                 os.mkdir(place.rpartition(b"/")[0], 0o700)  # noqa: PTH102 - names are bytes
             os.rename(partial, place)  # noqa: PTH104 - names are bytes
 
-    def _take_out(self, kept: Kept, place: bytes) -> None:
+    def _take_out(self, kept: Kept, place: bytes, dated: int | None) -> None:
         # Read once, so that what is checked is what is written: the kernel's own copying would read it a second time.
         digest = hashlib.sha256()
         mode = 0o755 if kept.kind == "program" else 0o644
@@ -256,6 +259,8 @@ class Vault:
             for chunk in _chunks(self._place(kept)):
                 digest.update(chunk)
                 _write(descriptor, chunk)
+            if dated is not None:
+                os.utime(descriptor, (dated, dated))
         finally:
             os.close(descriptor)
         if digest.hexdigest() != kept.digest:

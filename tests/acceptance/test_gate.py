@@ -31,6 +31,9 @@ def result(project: Project, *arguments: str, **variables: str) -> tuple[int, di
     return ran.code, ran.json["tasks"][0], ran.err
 
 
+AGENTS = "agents:\n  a: { command: {agent} }\n"
+
+
 def plan(project: Project, text: str) -> None:
     project.write(
         "iterctl.yaml", text.replace("{agent}", json.dumps([sys.executable, str(project.tools / "agent.py")]))
@@ -39,8 +42,8 @@ def plan(project: Project, text: str) -> None:
     project.git("commit", "-q", "-m", "plan")
 
 
-def run(project: Project, *arguments: str, **variables: str) -> tuple[int, dict[str, Any], str]:
-    ran = project.iterctl("run", "--format", "json", *arguments, **variables)
+def run(project: Project, *arguments: str) -> tuple[int, dict[str, Any], str]:
+    ran = project.iterctl("run", "--format", "json", *arguments)
     assert ran.out, ran.err
     return ran.code, ran.json["tasks"][0], ran.err
 
@@ -177,7 +180,7 @@ def test_prepare_gives_the_room_what_it_needs(project: Project, prepare: str) ->
 def test_a_preparation_that_fails_says_so(project: Project) -> None:
     plan(
         project,
-        "settings:\n  agent: a\n  prepare: [[sh, -c, 'echo no compiler; exit 7']]\nagents:\n  a: { command: {agent} }\n",
+        "settings:\n  agent: a\n  prepare: [[sh, -c, 'echo no compiler; exit 7']]\n" + AGENTS,
     )
     code, _, err = run(project)
     assert code == 4
@@ -218,7 +221,7 @@ def test_the_wider_suite_must_not_get_worse_and_old_failures_do_not_block(projec
     project.write("other.py", "def name():\n    return 'other'\n")
     project.write(
         "test_other.py",
-        "from other import name\n\n\ndef test_other():\n    assert name() == 'other'\n\n\ndef test_old():\n    assert name() == 'new'\n",
+        OTHER_TESTS,
     )
     text = (
         "settings:\n  agent: a\n  suite: []\n{more}agents:\n  a: { command: {agent} }\n"
@@ -239,7 +242,8 @@ def test_the_wider_suite_must_not_get_worse_and_old_failures_do_not_block(projec
 def test_a_strict_baseline_lets_old_failures_block(project: Project) -> None:
     project.write("test_other.py", "def test_old():\n    assert 1 == 2\n")
     text = (
-        "settings:\n  agent: a\n  suite: []\n  baseline: strict\n  max_iterations: 1\nagents:\n  a: { command: {agent} }\n"
+        "settings:\n  agent: a\n  suite: []\n  baseline: strict\n  max_iterations: 1\n"
+        "agents:\n  a: { command: {agent} }\n"
         "tasks:\n  - { id: doubling, tests: [test_calc.py] }\n"
     )
     plan(project, text)
@@ -248,6 +252,46 @@ def test_a_strict_baseline_lets_old_failures_block(project: Project) -> None:
     assert code == 10
     assert "test_old" in task["gaps"][0]["text"]
 
+
+OTHER_TESTS = """from other import name
+
+
+def test_other():
+    assert name() == "other"
+
+
+def test_old():
+    assert name() == "new"
+"""
+
+UNSTEADY = """import pathlib
+
+log = pathlib.Path({log!r})
+
+
+def double(number):
+    if number == 1:
+        log.write_text(log.read_text() + "x" if log.exists() else "x")
+        return 2 if len(log.read_text()) == 2 else 3
+    return number * 2
+"""
+
+PAINTED = """import pathlib
+
+cases = "".join(f'<testcase classname="calc" name="double_{n}"/>' for n in range(3))
+pathlib.Path("report.xml").write_text(f"<testsuite>{cases}</testsuite>")
+"""
+
+EQUAL = """class Two(int):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = int.__hash__
+
+
+def double(number):
+    return Two(number * 2)
+"""
 
 FLAKY = """
 import pathlib
@@ -283,7 +327,7 @@ def test_flaky_tests_block_where_the_plan_says_so(project: Project, tmp_path: Pa
 
 def test_a_test_that_became_flaky_is_a_failure_told_as_intermittent(project: Project, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    unsteady = f"import pathlib\nlog = pathlib.Path({str(log)!r})\n\n\ndef double(number):\n    if number == 1:\n        log.write_text(log.read_text() + 'x' if log.exists() else 'x')\n        return 2 if len(log.read_text()) == 2 else 3\n    return number * 2\n"
+    unsteady = UNSTEADY.format(log=str(log))
     project.write("calc.py", "def double(number):\n    return number * 2 if number else 1\n")
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "one test is red")
@@ -325,7 +369,7 @@ def test_a_person_who_says_the_code_is_right_lets_the_agent_change_that_test(pro
     project.git("commit", "-q", "-m", "a wrong test")
     mended = wrong.replace("== 7", "== 6")
     project.agent({"write": {"calc.py": FIXED}}, {"write": {"test_calc.py": mended}})
-    code, task, _ = result(project, "--iterate-max=1")
+    code, _, _ = result(project, "--iterate-max=1")
     assert code == 10
     run_id = project.iterctl("status", "--format", "json").json["runs"][0]["run"]
     ran = project.iterctl("answer", run_id, "--option", "2", "--format", "json")
@@ -395,7 +439,7 @@ sys.path.insert(0, ".")
 from calc import double
 wrong = [n for n in range(3) if double(n) != 2 * n]
 body = "".join(
-    f'<testcase classname="calc" name="double_{n}">' + ("<failure message='wrong'/>" if n in wrong else "") + "</testcase>"
+    f'<testcase classname="calc" name="double_{n}">' + ("<failure/>" if n in wrong else "") + "</testcase>"
     for n in range(3)
 )
 pathlib.Path("report.xml").write_text(f"<testsuite>{body}</testsuite>")
@@ -413,7 +457,7 @@ def test_test_commands_get_the_same_room(project: Project) -> None:
     )
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "suite")
-    painted = "import pathlib, sys\npathlib.Path('report.xml').write_text('<testsuite>' + ''.join(f'<testcase classname=\"calc\" name=\"double_{n}\"/>' for n in range(3)) + '</testsuite>')\n"
+    painted = PAINTED
     project.agent({"write": {"tests/suite.py": painted}}, {"write": {"calc.py": FIXED}})
     code, task, err = run(project)
     assert code == 0, err
@@ -430,7 +474,7 @@ def test_a_suite_that_is_green_already_is_proved_in_the_room(project: Project) -
 
 
 def test_a_person_may_accept_what_the_gate_objects_to(project: Project) -> None:
-    equal = "class Two(int):\n    def __eq__(self, other):\n        return True\n    __hash__ = int.__hash__\n\n\ndef double(number):\n    return Two(number * 2)\n"
+    equal = EQUAL
     project.agent({"write": {"calc.py": equal}})
     code, task, _ = result(project)
     assert (code, task["reason"]) == (10, "integrity")
