@@ -160,6 +160,9 @@ class Proof(Value):
     runs: tuple[str, ...] = Field(default=(), description="how each run of the baseline ended")
     counts: dict[str, int] = Field(default_factory=dict, description="tests by what they do as a rule")
     flaky: tuple[str, ...] = Field(default=(), description="tests that were unsteady before, each with its history")
+    broken: tuple[str, ...] = Field(
+        default=(), description="protected files that can't be loaded as they are, which the agent may mend"
+    )
     old_failures: tuple[str, ...] = Field(default=(), description="of the wider suite: failed before, not the task's")
     suite: SuiteEvidence | None = Field(default=None, description="what the clean room showed of the base, if it ran")
     differs: tuple[str, ...] = Field(default=(), description="what the room shows otherwise than the work tree")

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 #: Holds the settings of tests beside much else, as `pyproject.toml` does.
+_SAYS_HOW = frozenset({".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".xml", ".conf"})
 PACKAGE_SETTINGS = "package.json"
 _SETTINGS = ("scripts", "jest", "mocha", "ava", "vitest", "nyc", "c8", "tap", "type", "imports")
 
@@ -105,7 +106,8 @@ class CommandTests:
             programs |= {"vitest"}
         run_by = tuple(name for program in sorted(programs) for name in _RUN_BY.get(program, ()))
         words = {_inside(part) for word in command for text in _WORDS.split(word) for part in (text, _value(text))}
-        return cls(known & words, (*_CONFIGURATION, *run_by), _inside(junit))
+        named = frozenset(path for path in known & words if _may_be_the_tests(path))
+        return cls(named, (*_CONFIGURATION, *run_by), _inside(junit))
 
     def reason(self, path: str) -> Reason:
         pure = PurePosixPath(path)
@@ -119,6 +121,12 @@ class CommandTests:
             return Reason("its name makes it a test file", may_be_added=True)
         folder = next((str(each) for each in pure.parents if each.name in _FOLDERS), "")
         return Reason(f"it lies in {folder}/, which belongs to the tests", may_be_added=True) if folder else Reason()
+
+
+def _may_be_the_tests(path: str) -> bool:
+    """A file that a command names may hold the tests or say how they run; a plain text may well be their subject."""
+    suffix = PurePosixPath(path).suffix.lower()
+    return not suffix or bool(_CODE.fullmatch(suffix)) or suffix in _SAYS_HOW
 
 
 def is_test_name(name: str) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,6 +35,7 @@ from pytest_iterctl.work.vault import Kept, Manifest, Stamps, Vault
 __all__ = ["Base", "Bases", "excused", "own_suite"]
 
 _SHOWN = 50
+_SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _MOST_RUNS = 4  # in the room, to find out why two runs differ
 _CONTINUE = "--continue-on-collection-errors"
 _NO_VERDICT = {Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.INTERRUPTED, Outcome.NO_REPORT, Outcome.INCOMPLETE}
@@ -88,6 +90,8 @@ def protection_of(
     manifest: Manifest, vault: Vault, task: FrozenTask, facts: Mapping[str, object], may_change: tuple[str, ...]
 ) -> Protection:
     files = {os.fsdecode(name): kept for name, kept in manifest.files.items()}
+    # What the room needs beyond git's files is the base's, since nobody would see an edit of it.
+    protect = (*task.settings.prepare.files, *task.settings.protect)
 
     def protection(sources: Mapping[str, bytes], may_change: tuple[str, ...]) -> Protection:
         if task.test is not None:
@@ -95,14 +99,14 @@ def protection_of(
                 files,
                 command=task.test.command,
                 junit=task.test.junit,
-                protect=task.settings.protect,
+                protect=protect,
                 may_change=may_change,
                 sources=sources,
             )
         return Protection.of(
             files,
             config=PytestFacts.of(facts),
-            protect=task.settings.protect,
+            protect=protect,
             may_change=may_change,
             test_roots=_roots(facts),
             sources=sources,
@@ -197,6 +201,11 @@ class Bases:
             return {"prefix_below_root": os.path.relpath(self.bench.directory, self.root)}, Baseline()
 
     # Keeping -------------------------------------------------------------------------------------------------------
+
+    def discard(self) -> None:
+        """The copies of the base, once nobody can ask for them any more."""
+        self.vault.clear()
+        shutil.rmtree(self.private / "rooms", ignore_errors=True)
 
     def is_kept(self, task: TaskState) -> bool:
         return task.proof is None or (self.folder(task.id) / "manifest.jsonl").exists()
@@ -320,12 +329,38 @@ class Bases:
             counts=outcome.baseline.counts(),
             flaky=tuple(one_line(outcome.baseline.told(test), 300) for test in outcome.baseline.flaky[:_SHOWN]),
             old_failures=tuple(sorted(wider.failing - own))[:_SHOWN],
+            broken=tuple(
+                path
+                for path in self._broken_at_home(suite, manifest, facts)
+                if not any(matches(glob, path) for glob in (*task.settings.may_change, *task.released))
+            ),
             suite=outcome.suite,
             differs=tuple(one_line(line, 300) for line in outcome.differs[:_SHOWN]),
             problem=outcome.problem,
             notes=tuple(notes),
             seconds=time.monotonic() - began,
         )
+
+    def _broken_at_home(
+        self, suite: SuiteEvidence | None, manifest: Manifest, facts: Mapping[str, object]
+    ) -> tuple[str, ...]:
+        """Protected files that can't work as they are: whoever mends the task has to mend them, for somebody to see."""
+        found = []
+        own = {Path(os.fsdecode(name)).parts[0].removesuffix(".py") for name in manifest.files} | {
+            Path(os.fsdecode(name)).parts[1].removesuffix(".py") for name in manifest.files if name.startswith(b"src/")
+        }
+        root = facts.get("root")
+        start = os.path.relpath(root, self.root.resolve()) if isinstance(root, str) and root else "."
+        for failure in suite.failures if suite is not None else ():
+            path = os.path.normpath(os.path.join(start, failure.test))  # noqa: PTH118 - an id, seen from pytest's root
+            if failure.phase != "collect" or os.fsencode(path) not in manifest.files:
+                continue
+            at_home = failure.where.rpartition(":")[0] in {failure.test, path}
+            missing = _MISSING_MODULE.search(failure.message)
+            foreign = missing is not None and missing[1].partition(".")[0] not in own
+            if at_home and (failure.kind in _SYNTAX or (foreign and Path(path).name == "conftest.py")):
+                found.append(path)
+        return tuple(dict.fromkeys(found))
 
     def _fingerprint(self, task: TaskState, facts: Mapping[str, object]) -> Fingerprint | None:
         """What is installed, as it was before any agent came: never taken anew on the machine where one has been."""

@@ -56,15 +56,16 @@ class SortedChange:
         return Manifest(MappingProxyType({**gone, **self.contribution.laid.files, **self.new_tests.files}))
 
 
-def sorted_change(bases: Bases, base: Base, task: TaskState, *, trusted_git: bool = True) -> SortedChange:
-    """Names come from git and from a look at every base file; contents from the work tree itself, never through git."""
+def sorted_change(bases: Bases, base: Base, task: TaskState) -> SortedChange:
+    """Names of new files come from git, those of others from a look at each; contents from the work tree itself."""
     vault, root = bases.vault, bases.root
     changed, gone = vault.changed(root, base.manifest, base.stamps)
-    told = bases.snapshots.changed_names(task.base, task.latest) if trusted_git and task.latest else ()
+    told = bases.snapshots.names(task.latest) if task.latest else ()
     new = [name for name in told if name not in base.manifest.files]
     after = vault.keep(root, dict.fromkeys((*changed, *new)))
     differing = {name: kept for name, kept in after.files.items() if base.manifest.files.get(name) != kept}
-    protection = bases.protection(task, base, (*task.settings.may_change, *task.released))
+    broken = task.proof.broken if task.proof is not None else ()
+    protection = bases.protection(task, base, (*task.settings.may_change, *task.released, *broken))
     strict = bases.protection(task, base, ())
 
     def content(kept: Kept | None) -> bytes | None:

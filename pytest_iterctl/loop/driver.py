@@ -130,10 +130,14 @@ class Driver:
                 self._decide(step)
             case Settle():
                 settle(self.workspace, self.history, self.stages.bases, self.state.task(step.task))
+                if self.state.task(step.task).status == "proceed":
+                    self._side_effects(step.task)  # in the accepted tree: what they write there is not judged any more
             case FinishRun():
                 self.history.record(
                     RunFinished(decision="proceed" if step.proceed else "escalate", exit_code=step.exit_code)
                 )
+                if step.proceed:
+                    self.stages.bases.discard()
             case Done():
                 pass
 
@@ -232,14 +236,16 @@ class Driver:
         feedback = compact(attempt.verdict, (*attempt.reviews, *objections(attempt)), limit, note=note, **past)
         decision = decide(situation(self.state, task, step.iteration, feedback))
         self.history.record(Decided(task=step.task, iteration=step.iteration, decision=decision))
-        self._side_effects(step)
+        if decision.action != "proceed":
+            self._side_effects(step.task)
 
-    def _side_effects(self, step: Decide) -> None:
+    def _side_effects(self, name: str) -> None:
         """What may fail without anything being lost: a checkpoint file, a hook that is told."""
-        task = self.state.task(step.task)
+        task = self.state.task(name)
+        iteration = task.attempts[-1].iteration
         try:
             every = task.settings.checkpoint_interval
-            if every and step.iteration and step.iteration % every == 0:
+            if every and iteration and iteration % every == 0:
                 write_checkpoint(self.workspace, self.history, self.snapshots, task)
         except (IterctlError, OSError) as error:
             self.history.record(Warned(text=f"no checkpoint was written: {error}"))

@@ -40,7 +40,7 @@ from pytest_iterctl.work.vault import Manifest
 __all__ = ["Judge", "judged_base"]
 
 #: Rules whose findings a reviewer or a person looks at before a change is accepted; others are told, no more.
-_ASK = frozenset({"hard-coded", "names-a-test", "runs-hidden-text"})
+_ASK = frozenset({"hard-coded", "names-a-test", "runs-hidden-text", "mends-tests"})
 _SHOWN = 20
 _AGAIN = 50  # failing tests that are run once more, to tell those that fail now and then
 
@@ -103,6 +103,8 @@ class Judge:
             seen = Watched.of(room.tested.log.probes)
             found = surprises(base.watched, seen, changed=frozenset(change.names), tests=frozenset(base.baseline.tests))
             record.findings += found
+            if not base.watched.seen:
+                record.unchecked.append("what the base's own runs do to pytest: they did not run to an end")
         if not suite.passed:
             return self._red(base, change, record, room, suite, examiner)
         record.checked.append(f"{counted(suite.counts.passed, 'test')} passed in the clean room")
@@ -390,6 +392,13 @@ class Judge:
         if record.gaps:
             reason = "; ".join(gap.text for gap in record.gaps[:3])
             return self._evidence("gaps", f"but {reason}", change, record, suite=suite)
+        mended = sorted(set(self.task.proof.broken if self.task.proof else ()) & set(change.permitted))
+        record.findings += [
+            Finding(
+                path, 1, "mends-tests", False, "could not be loaded before and was changed; it belongs to the tests."
+            )
+            for path in mended
+        ]
         asking = [finding for finding in record.findings if finding.rule in _ASK]
         self._write_judged(change, room)
         reason = "the tests pass in the clean room"

@@ -211,7 +211,11 @@ def _edited_meanwhile(workspace: Workspace, run: str, task: TaskState) -> tuple[
         return ()
     snapshots = workspace.snapshots(run)
     found = snapshots.take(f"refs/iterctl/{run}/{task.id}/found", f"iterctl {run} {task.id} as found")
-    if found.tree == snapshots.tree_of(task.settled.commit):
+    try:
+        left = snapshots.tree_of(task.settled.commit)
+    except RepositoryError:
+        return ()  # somebody has removed the snapshot: nobody can tell, and it goes on from what there is
+    if found.tree == left:
         return ()
     return tuple(os.fsdecode(name) for name in snapshots.changed_names(task.settled.commit, found.commit))
 

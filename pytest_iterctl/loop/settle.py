@@ -38,7 +38,7 @@ def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskSt
     snapshots = bases.snapshots
     result = _as_judged(history, bases, task)
     left_out = ""
-    if result.tree != snapshots.tree_of(task.latest):
+    if result.tree != (task.latest_tree or snapshots.tree_of(task.latest)):
         left_out = _keep_left_out(workspace, history, snapshots, task, result)
     started = history.state.started
     message = started.plan.commit_message if started is not None else None
@@ -75,7 +75,7 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
     base = bases.load(task)
     current = bases.snapshots.take(ref, message)
     changed, gone = bases.vault.changed(bases.root, base.manifest, base.stamps)
-    told = bases.snapshots.changed_names(task.base, current.commit)
+    told = [name for name in bases.snapshots.names(current.commit) if name not in base.manifest.files]
     wanted = {
         name: judged.files.get(name, base.manifest.files.get(name, GONE))
         for name in dict.fromkeys((*judged.files, *changed, *gone, *told))

@@ -161,8 +161,8 @@ class Stages:
         return suite.model_copy(update={"intermittent": passed}) if passed else suite
 
     def prove(self, step: ProveBase) -> None:
+        # Not claimed: it changes nothing in the work tree, and whoever was killed in it begins it again.
         task = self.state.task(step.task)
-        self._claim(task, step.iteration, "judge", "")
         attempt = attempt_at(self.state, task, step.iteration)
         proof = self.bases.prove(task, self._time_left(attempt, task.settings.test_timeout))
         if proof is None:

@@ -123,6 +123,11 @@ class Snapshots:
             )
         return answer.output.decode("ascii").strip()
 
+    def names(self, commit: str) -> tuple[bytes, ...]:
+        """Every file in a snapshot."""
+        listed = self.repository.git("ls-tree", "-r", "-z", "--name-only", trees.object_name(commit))
+        return tuple(name for name in listed.split(b"\0") if name and name.partition(b"/")[0] != OWN_FOLDER)
+
     def changed_names(self, old: str, new: str) -> tuple[bytes, ...]:
         """The paths that differ, as git has them: for whoever must touch the files themselves."""
         return tuple(change.path for change in self._changes(old, new))

@@ -122,9 +122,21 @@ def test_a_broken_conftest_is_the_agents_to_mend(project: Project) -> None:
     project.write("conftest.py", "import not_there\n")
     project.agent({"write": {"conftest.py": "", "calc.py": FIXED}})
     ran = project.iterate("--iterate-format=json")
-    assert ran.code == 0, ran.err
-    assert ran.json["tasks"][0]["baseline"]["outcome"] == "collection-error"
+    task = ran.json["tasks"][0]
+    assert task["baseline"]["outcome"] == "collection-error"
     assert "not_there" in project.calls[0]["prompt"]
+    # It belongs to the tests, so somebody has to look at what became of it.
+    assert (ran.code, task["reason"]) == (10, "review-pending"), ran.err
+    answered = project.iterctl("answer", ran.json["run"], "--option", "1")
+    assert answered.code == 0, answered.err
+    assert (project.root / "conftest.py").read_text() == ""
+
+
+def test_a_broken_conftest_that_the_task_may_change_needs_nobody(project: Project) -> None:
+    project.write("conftest.py", "import not_there\n")
+    project.agent({"write": {"conftest.py": "", "calc.py": FIXED}})
+    ran = project.iterate("--iterate-may-change=conftest.py")
+    assert ran.code == 0, ran.err
 
 
 def test_options_of_the_projects_own_conftest_are_passed_on(project: Project) -> None:
