@@ -112,7 +112,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dic
 
 def points() -> list[tuple[str, str, int]]:
     """More numbers than there are writes, so that the last write is surely among them."""
-    writes = {"proceeding": 24, "escalating": 28}
+    writes = {"proceeding": 29, "escalating": 33}
     numbered = [
         (name, point, n) for name, most in writes.items() for point in ("before", "after") for n in range(1, most)
     ]
