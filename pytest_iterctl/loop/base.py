@@ -35,6 +35,12 @@ from pytest_iterctl.work.vault import Kept, Manifest, Stamps, Vault
 __all__ = ["Base", "Bases", "excused", "own_suite"]
 
 _SHOWN = 50
+_LOADED = frozenset(
+    {
+        *(b"conftest.py", b"sitecustomize.py", b"usercustomize.py"),
+        *(b"pytest.ini", b".pytest.ini", b"pytest.toml", b".pytest.toml", b"tox.ini", b"setup.cfg"),
+    }
+)
 _SYNTAX = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _MOST_RUNS = 4  # in the room, to find out why two runs differ
 _CONTINUE = "--continue-on-collection-errors"
@@ -222,9 +228,25 @@ class Bases:
             manifest, stamps = self._from_snapshot(task.base), Stamps()
         if task.edited:
             manifest, stamps = self._with_edits(manifest, stamps, task.edited)
+        if earlier is None and not any(attempt.turns for attempt in task.attempts):
+            names = sorted(os.fsdecode(name) for name in self.loaded_unseen())
+            _write(folder / "unseen.json", json.dumps(names).encode())
         stamps.write(folder / "stamps.jsonl")
         manifest.write(folder / "manifest.jsonl")
         return manifest, stamps
+
+    def planted(self, task: str) -> tuple[bytes, ...]:
+        """What has appeared since where git does not look, and is loaded all the same."""
+        try:
+            before = frozenset(map(os.fsencode, json.loads((self.folder(task) / "unseen.json").read_bytes())))
+        except (OSError, ValueError, TypeError):
+            return ()
+        return tuple(sorted(self.loaded_unseen() - before))
+
+    def loaded_unseen(self) -> frozenset[bytes]:
+        """Ignored files that pytest or Python loads by itself: git shows nobody when one appears."""
+        listed = self.repository.git("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory").split(b"\0")
+        return frozenset(name for name in listed if name.rpartition(b"/")[2] in _LOADED)
 
     def _names(self, task: TaskState) -> Iterator[bytes]:
         for record in self.repository.git("ls-tree", "-r", "-z", task.base).split(b"\0"):

@@ -103,6 +103,8 @@ def sorted_change(bases: Bases, base: Base, task: TaskState) -> SortedChange:
         for each in sorted_out.left_out
         if each.name not in shown
     )
+    hidden = "is hidden from git, and would be loaded before the tests"
+    left_out += tuple(LeftOut(path=file_name(name), reason=hidden, protected=True) for name in bases.planted(task.id))
     laid = [os.fsdecode(name) for name in (*sorted_out.laid.files, *sorted_out.removed)]
     permitted = tuple(sorted(path for path in laid if keeps(strict, path)))
     return SortedChange(sorted_out, left_out, Manifest(MappingProxyType(added)), permitted, protection)

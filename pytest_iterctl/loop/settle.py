@@ -17,7 +17,7 @@ from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work.commit import commit_change
 from pytest_iterctl.work.placing import put_back, take_away
-from pytest_iterctl.work.pytest_run import forget_bytecode
+from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot, Snapshots
 from pytest_iterctl.work.vault import Kept, Manifest
 
@@ -85,6 +85,8 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
     if differing:
         forget_bytecode(bases.root, tuple(differing))
         _put(bases, differing)
+    _take_planted(bases, task)
+    forget_all_bytecode(bases.root, (*base.manifest.files, *judged.files))
     _write_report(bases, folder)
     return bases.snapshots.take(ref, message)
 
@@ -96,6 +98,17 @@ def _put(bases: Bases, wanted: Mapping[bytes, Kept]) -> None:
     for name, kept in wanted.items():
         if kept != GONE:
             put_back(bases.vault, bases.root, name, kept)
+
+
+def _take_planted(bases: Bases, task: TaskState) -> None:
+    """Out of the work tree, and kept beside what else is known of the task: no patch holds what git does not see."""
+    for name in bases.planted(task.id):
+        kept = bases.vault.keep(bases.root, [name]).files.get(name)
+        if kept is not None and kept.kind != "link":
+            place = bases.folder(task.id) / "planted" / os.fsdecode(name)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(bases.vault.content(kept))
+        take_away(bases.root, name)
 
 
 def _write_report(bases: Bases, folder: Path) -> None:

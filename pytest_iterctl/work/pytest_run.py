@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest_iterctl
 from pytest_iterctl.work.environment import tests_environment
 from pytest_iterctl.work.process import Command, Finished, run
 
-__all__ = ["PytestRun", "forget_bytecode", "run_pytest"]
+__all__ = ["PytestRun", "forget_all_bytecode", "forget_bytecode", "run_pytest"]
 
 #: The launcher is a file, not a module: the interpreter that runs the tests need not have this package installed.
 _WITNESS = Path(pytest_iterctl.__file__).with_name("witness.py")
@@ -81,6 +81,15 @@ def forget_bytecode(root: Path, names: tuple[bytes, ...]) -> int:
         for folder in folders:
             removed += _remove(folder, source.stem + ".")
     return removed
+
+
+def forget_all_bytecode(root: Path, names: Iterable[bytes]) -> None:
+    """Remove whatever is compiled beside these sources: bytecode may say of itself that it need not be checked."""
+    folders = {name.rpartition(b"/")[0] for name in names if name.endswith(b".py")}
+    for folder in folders:
+        place = root / os.fsdecode(folder) / "__pycache__"
+        if not place.is_symlink():
+            _remove(place, "")
 
 
 def _remove(folder: Path, start: str) -> int:

@@ -490,3 +490,35 @@ def test_broken_in_the_work_tree_by_the_agent_stays_an_ordinary_failure(project:
     assert code == 0
     assert [step["reason"] for step in task["history"]] == ["tests-failed", "passed"]
     assert BROKEN not in (project.root / "calc.py").read_text()
+
+
+def test_what_is_planted_where_git_does_not_look_is_told_and_taken_away(project: Project) -> None:
+    paint = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
+    hide = {".git/info/exclude": "conftest.py\n", "conftest.py": paint}
+    project.agent({"write": hide}, {"write": {"calc.py": FIXED}})
+    code, task, err = result(project)
+    assert code == 0, err
+    assert [step["reason"] for step in task["history"]] == ["integrity", "passed"]
+    assert "conftest.py" in project.calls[1]["prompt"]
+    assert not (project.root / "conftest.py").exists()
+
+
+def test_poisoned_bytecode_does_not_outlive_the_run(project: Project) -> None:
+    """Of a module that the agent leaves alone, marked as never to be checked against its source (PEP 552)."""
+    import importlib.util
+
+    project.write("other.py", "NAME = 'other'\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "other")
+    compiled = importlib.util.cache_from_source(str(project.root / "other.py"))
+    agent = project.tools / "poison.py"
+    agent.write_text(
+        "import pathlib, py_compile\n"
+        f"pathlib.Path('calc.py').write_text({FIXED!r})\n"
+        "pathlib.Path('../fake.py').write_text('NAME = 0')\n"
+        "mode = py_compile.PycInvalidationMode.UNCHECKED_HASH\n"
+        f"py_compile.compile('../fake.py', {compiled!r}, 'other.py', invalidation_mode=mode)\n"
+    )
+    ran = project.pytest("--iterate", f"--iterate-agent={sys.executable} {agent}")
+    assert ran.code == 0, ran.err
+    assert not Path(compiled).exists()
