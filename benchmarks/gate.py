@@ -31,6 +31,7 @@ from pytest_iterctl.control.state import Attempt, TaskState
 from pytest_iterctl.loop.base import Base, Bases
 from pytest_iterctl.loop.change import SortedChange, sorted_change
 from pytest_iterctl.loop.controls import Controls
+from pytest_iterctl.loop.proving import prove
 from pytest_iterctl.loop.rooms import NOTHING, Exam, Examined, Examiner
 from pytest_iterctl.loop.testing import Bench
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
@@ -144,7 +145,7 @@ def _subject(folder: Path, size: int, environment: dict[str, str]) -> _Subject:
     bases.note_tree_run(frozen.id, tested)
     attempts = (Attempt(0, suite=tested.suite),)
     task = TaskState(task=frozen, status="running", base=taken.commit, latest=taken.commit, attempts=attempts, bound=3)
-    proof = bases.prove(task, _allowed)
+    proof = prove(bases, task, _allowed)
     if proof is None or not proof.proved:
         sys.exit(f"error: the base is not proved: {proof.problem if proof is not None else 'stopped'}")
     task = replace(task, proof=proof)

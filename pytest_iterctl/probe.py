@@ -19,12 +19,17 @@ import sys
 # What the code under test could replace is taken hold of before it is there.
 _exit, _fork, _killpg, _read, _system_write, _waitpid = os._exit, os.fork, os.killpg, os.read, os.write, os.waitpid
 _getframe = sys._getframe  # the audit hook has to know who did it
+_AssertionError = AssertionError
+_ERRORS = (Exception, ValueError, TypeError, RuntimeError, AssertionError)
 
 import ast
 import builtins
 import datetime as dt
 import functools
+import gc
 import glob
+import importlib
+import inspect
 import io
 import json
 import random
@@ -32,23 +37,28 @@ import select
 import shutil
 import signal
 import subprocess
+import sysconfig
 import tempfile
 import time
 import traceback
 import types
+import unittest
 import warnings
 from contextlib import suppress
-from importlib import import_module
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
 _monotonic = time.monotonic
+_is_collecting, _stop_collecting, _go_on_collecting = gc.isenabled, gc.disable, gc.enable
 
 NAME = "iterctl_probe"
 _EXAM_FILE = "iterctl_probe.json"
-_MOST_EVENTS, _MOST_NAMES, _MOST_REACHED = 200, 1_000, 1_000
+_MOST_EVENTS, _MOST_NAMES, _MOST_REACHED = 200, 1_000, 1_000  # the first for each kind
+_MOST_AGREEING, _MOST_PARTS = 100, 50
 _DEEPEST = 25  # frames between what happens and the file that wanted it
 _TEXT = 2_000
 _NESTED = 4  # how deep the containers of an import finder are searched for paths
@@ -68,6 +78,18 @@ class Exam:
         self.control: dict[str, Any] = control if isinstance(control, dict) else {}
         self.alone = bool(told.get("alone"))
         self.alone_seconds = float(told.get("alone_seconds", 60.0))
+
+
+class _Undisturbed:
+    """Keeps the garbage collector from looking at a hundred thousand objects each time that some are added."""
+
+    def __enter__(self) -> None:
+        self.was = _is_collecting()
+        _stop_collecting()
+
+    def __exit__(self, *_: object) -> None:
+        if self.was:
+            _go_on_collecting()
 
 
 def _told() -> dict[str, Any]:
@@ -375,10 +397,10 @@ def _take_inventory() -> Inventory:
     inventory = Inventory()
     for name in ("unittest", *(f"_pytest.{plugin}" for plugin in _pytest.config.default_plugins)):
         with suppress(ImportError):
-            import_module(name)
+            importlib.import_module(name)
     inventory.take_standard_library()
     inventory.take_framework()
-    for kind in (Inventory, Events, Watch, Control, Alone):
+    for kind in (Inventory, Places, Events, Foreign, Hooks, Watch, Control, Fail, Equality, Alone):
         inventory.take_class(kind)
     inventory.choose_key_objects()
     return inventory
@@ -436,15 +458,54 @@ _WATCHED = frozenset(
 )
 _FRAMEWORK = ("pytest", "_pytest", "pluggy")
 _LOOKS_AT_CALLERS = frozenset(("extract_stack", "format_stack", "print_stack", "walk_stack"))
+_IMPORTLIB = ("<frozen importlib", os.path.join(os.path.dirname(importlib.__file__), ""))
 _inspect_file = os.path.join(os.path.dirname(traceback.__file__), "inspect.py")
 
 
-class Events:
+# Bytecode may be kept somewhere else, below the whole path of what it was made from.
+_FRAMEWORK_FOLDERS = tuple(
+    os.path.join(os.path.dirname(os.path.abspath(str(each.__file__))), "").lstrip(os.sep)
+    for each in (pytest, _pytest, pluggy)
+)
+
+
+def _module_name(path: str, folder: str) -> str:
+    """The module that a file of a package is, or that it was compiled from."""
+    steps = path.rpartition(folder)[2].split(os.sep)
+    steps[-1] = steps[-1].partition(".")[0]
+    package = os.path.basename(folder.rstrip(os.sep))
+    return ".".join((package, *(step for step in steps if step not in {"__pycache__", "__init__"})))
+
+
+class Places:
+    """Which file of the room a file name means, and whether it belongs to the product or to its tests."""
+
+    def __init__(self, exam: Exam) -> None:
+        self.tree = exam.tree
+        self.relative = exam.protected
+        self.known: dict[str, str] = {}
+
+    def place(self, filename: str) -> str | None:
+        """A file of the room, relative to it; None for any other."""
+        known = self.known.get(filename)
+        if known is None:
+            whole = os.path.realpath(filename) if filename[:1] != "<" else ""
+            inside = os.path.relpath(whole, self.tree) if whole and _within(whole, self.tree) else ""
+            if {"site-packages", "dist-packages"}.intersection(inside.split(os.sep)):
+                inside = ""
+            known = self.known[filename] = inside.replace(os.sep, "/")
+        return known or None
+
+    def product(self, filename: str) -> str:
+        place = self.place(filename)
+        return place if place is not None and place not in self.relative else ""
+
+
+class Events(Places):
     """What the product's files did that a product has no need of; told by the interpreter's own audit."""
 
     def __init__(self, exam: Exam, inventory: Inventory) -> None:
-        self.tree = exam.tree
-        self.relative = exam.protected
+        super().__init__(exam)
         self.protected = {os.path.join(exam.tree, each): each for each in exam.protected}
         self.folders = {os.path.dirname(each) for each in self.protected}
         self.above: set[str] = set()
@@ -455,8 +516,8 @@ class Events:
                 above = os.path.dirname(above)
         self.inventory = inventory
         self.tests: dict[int, str] = {}
-        self.known: dict[str, str] = {}
         self.found: dict[tuple[str, str, str], None] = {}
+        self.counted: dict[tuple[str, bool], int] = {}
         self.patched: set[str] = set()
         self.items: set[str] = set()
         self.process = os.getpid()
@@ -513,6 +574,11 @@ class Events:
     def look_at_path(self, event: str, arguments: tuple[Any, ...], frame: Any) -> None:
         if event in _LISTS and frame.f_code.co_filename.startswith("<frozen importlib"):
             return  # every import lists the folders that it searches
+        if event == "open" and isinstance(arguments[0], str) and frame.f_code.co_filename.startswith(_IMPORTLIB):
+            # Whoever calls importlib himself makes no event of an import.
+            for folder in _FRAMEWORK_FOLDERS:
+                if folder in arguments[0]:
+                    self.note("import", self.importer(frame), _module_name(arguments[0], folder))
         source = self.wanted_by(frame, reading=event == "open")
         if not source:
             return
@@ -542,23 +608,13 @@ class Events:
         return os.path.join(os.path.realpath(os.path.dirname(text)), os.path.basename(text))
 
     def note(self, kind: str, source: str, target: str, *, needed: bool = False) -> None:
-        if source and (target or not needed) and len(self.found) < _MOST_EVENTS:
+        if not source or (needed and not target) or (kind, source, target) in self.found:
+            return
+        # No kind crowds out another, and no data that is read crowds out a test that is read.
+        group = (kind, target.endswith(".py"))
+        count = self.counted[group] = self.counted.get(group, 0) + 1
+        if count <= _MOST_EVENTS:
             self.found[kind, source, target] = None
-
-    def place(self, filename: str) -> str | None:
-        """A file of the room, relative to it; None for any other."""
-        known = self.known.get(filename)
-        if known is None:
-            whole = os.path.realpath(filename) if filename[:1] != "<" else ""
-            inside = os.path.relpath(whole, self.tree) if whole and _within(whole, self.tree) else ""
-            if {"site-packages", "dist-packages"}.intersection(inside.split(os.sep)):
-                inside = ""
-            known = self.known[filename] = inside.replace(os.sep, "/")
-        return known or None
-
-    def product(self, filename: str) -> str:
-        place = self.place(filename)
-        return place if place is not None and place not in self.relative else ""
 
     def wanted_by(self, frame: Any, *, reading: bool = False) -> str:
         """The product's file that is the nearest of the room's; '' when that is a file of the tests, or none."""
@@ -587,7 +643,7 @@ class Events:
         return self.product(frame.f_code.co_filename) if frame is not None else ""
 
     def importer(self, frame: Any) -> str:
-        while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        while frame is not None and frame.f_code.co_filename.startswith(_IMPORTLIB):
             frame = frame.f_back
         return self.product(frame.f_code.co_filename) if frame is not None else ""
 
@@ -602,6 +658,291 @@ class Events:
                 name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
                 if isinstance(name, str) and name.partition(".")[0] in _FRAMEWORK:
                     self.note("import", source, name)
+
+
+# The product's functions in other people's modules ----------------------------------------------------------------
+
+# What there is to be set by whoever wants to, and what Python sets when something went wrong.
+_MEANT_TO_BE_SET: dict[str, frozenset[str]] = {
+    "sys": frozenset(("excepthook", "displayhook", "unraisablehook", "breakpointhook", "stdin", "stdout", "stderr")),
+    "warnings": frozenset(("showwarning", "formatwarning", "_showwarnmsg_impl", "_showwarning_orig")),
+    "threading": frozenset(("excepthook",)),
+}
+_WHOLLY_MEANT_TO_BE_SET = frozenset(("logging", "signal"))
+_NOBODY_S = frozenset(("__main__", "__mp_main__"))
+_LIBRARIES = tuple(
+    os.path.join(each, "")
+    for each in dict.fromkeys(
+        (os.path.dirname(os.__file__), sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    )
+)
+_FUNCTION, _CLASS, _AROUND, _OTHER, _PLAIN = range(5)
+
+
+class Foreign:
+    """Looks for functions of the product in modules that are not its own, and in those of the tests."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.kinds: dict[type, int] = {
+            types.FunctionType: _FUNCTION,
+            types.MethodType: _AROUND,
+            functools.partial: _AROUND,
+            staticmethod: _AROUND,
+            classmethod: _AROUND,
+            property: _AROUND,
+            functools.cached_property: _AROUND,
+        }
+        self.files: dict[str, str] = {}
+        self.harmless: set[str] = set()
+        self.modules: dict[str, bool] = {}
+        self.before: list[tuple[str, Mapping[str, Any], dict[str, Any], dict[str, Any]]] = []
+        self.patched: set[str] = set()
+        self.hooked: set[str] = set()
+
+    def file(self, function: Any) -> str:
+        """The product's file that a function comes from; ''."""
+        name = function.__code__.co_filename
+        if name[:1] == "<":  # made from a text: it is whose names it uses
+            name = function.__globals__.get("__file__")
+            if not isinstance(name, str):
+                return ""
+        known = self.files.get(name)
+        if known is None:
+            known = self.files[name] = "" if self.is_library(name) else self.places.product(name)
+            if not known:
+                self.harmless.add(name)
+        return known
+
+    def is_library(self, path: str) -> bool:
+        return path.startswith(_LIBRARIES) and not path.startswith(self.places.tree)
+
+    def kind(self, kind: type) -> int:
+        """What values of a type are, decided once: there are as many as a hundred thousand values."""
+        known = _CLASS if issubclass(kind, type) else _OTHER if self.is_own(kind.__module__) else _PLAIN
+        self.kinds[kind] = known
+        return known
+
+    def is_own(self, module: str) -> bool:
+        """Whether a module is the product's."""
+        known = self.modules.get(module)
+        if known is None:
+            path = getattr(sys.modules.get(module), "__file__", None)
+            known = isinstance(path, str) and not self.is_library(path) and bool(self.places.product(path))
+            self.modules[module] = known
+        return known
+
+    def functions(self, value: Any) -> Iterator[types.FunctionType]:
+        if isinstance(value, functools.partial):
+            yield from self.functions(value.func)
+        elif isinstance(value, types.MethodType):
+            yield from self.functions(value.__func__)
+        else:
+            yield from _functions(value)
+
+    # Other people's modules
+
+    def look(self, inventory: Inventory) -> None:
+        suspects: list[tuple[str, types.ModuleType, str, Any, str]] = []
+        for name, module in list(sys.modules.items()):
+            thing: object = module  # anything may be put there
+            if name in _NOBODY_S or (name.partition(".")[0] in _FAMILIES and name in inventory.namespaces):
+                continue
+            if isinstance(thing, types.ModuleType) and self.is_foreign(name, thing):
+                suspects += self.suspects(name, thing)
+        # A library that uses the product has its functions because it imported them.
+        honest = {id(value) for _, module, _, value, owner in suspects if self.imports(module, owner)}
+        builtin = inventory.namespaces.get("builtins", ({}, {}, False))[1]
+        for name, _, key, value, _ in suspects:
+            if id(value) in honest:
+                continue
+            top = key.partition(".")[0]
+            meant = name.partition(".")[0] in _WHOLLY_MEANT_TO_BE_SET or top in _MEANT_TO_BE_SET.get(name, ())
+            if meant or (name == "builtins" and top not in builtin):
+                self.hooked.add(f"{name}.{key}")
+            else:
+                self.patched.add(f"{name}.{key}")
+
+    def is_foreign(self, name: str, module: types.ModuleType) -> bool:
+        path = vars(module).get("__file__")
+        if not isinstance(path, str):
+            return name in sys.builtin_module_names
+        return self.is_library(path) or self.places.place(path) is None
+
+    def suspects(self, name: str, module: types.ModuleType) -> list[tuple[str, types.ModuleType, str, Any, str]]:
+        """The names of a module behind which a function of the product stands, with that one's own module.
+
+        A thousand modules have fifty thousand values: what is harmless has to be known at a glance.
+        """
+        kinds, harmless = self.kinds, self.harmless
+        found: list[tuple[str, types.ModuleType, str, Any, str]] = []
+        for value in tuple(vars(module).values()):
+            kind = kinds.get(type(value))
+            if kind == _PLAIN or (kind == _FUNCTION and value.__code__.co_filename in harmless):
+                continue
+            if kind is None:
+                kind = self.kind(type(value))
+            if kind == _CLASS:
+                if value.__module__ == name:
+                    for each in tuple(vars(value).values()):
+                        kind = kinds.get(type(each))
+                        if kind == _AROUND or (kind == _FUNCTION and each.__code__.co_filename not in harmless):
+                            owner = self.owner(each)
+                            if owner:
+                                found.append(
+                                    (name, module, f"{value.__qualname__}.{_key(vars(value), each)}", each, owner)
+                                )
+                # Python keeps the last exception among the names of sys.
+                elif self.is_own(value.__module__) and name != "sys" and _of_the_standard_library(module):
+                    found.append((name, module, _key(vars(module), value), value, value.__module__))
+            elif kind != _OTHER:
+                owner = self.owner(value)
+                if owner:
+                    found.append((name, module, _key(vars(module), value), value, owner))
+            elif callable(value) or _key(vars(module), value) in _MEANT_TO_BE_SET.get(name, ()):
+                found.append((name, module, _key(vars(module), value), value, type(value).__module__))
+        return found
+
+    def owner(self, value: Any) -> str:
+        """The module of the product's function that stands behind a value; ''."""
+        for each in self.functions(value):
+            if self.file(each):
+                return str(each.__globals__.get("__name__") or "?")
+        return ""
+
+    def imports(self, module: types.ModuleType, owner: str) -> bool:
+        """Whether a library, or another module of its package, names the product where it imports."""
+        if _of_the_standard_library(module):
+            return False
+        wanted = owner.partition(".")[0]
+        package = module.__name__.partition(".")[0]
+        for name, each in list(sys.modules.items()):
+            if name.partition(".")[0] == package:
+                with suppress(Exception):  # a loader may be any object at all
+                    if _names(each.__spec__.loader.get_code(name), wanted):  # type: ignore[union-attr]
+                        return True
+        return False
+
+    # The modules of the tests
+
+    def take_tests(self) -> None:
+        """What the modules of the tests are made of once they are imported; decorators have done their work."""
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if not isinstance(path, str) or self.is_library(path):
+                continue
+            place = self.places.place(path)
+            if place is None or place not in self.places.relative:
+                continue
+            for label, namespace in _namespaces(name, module):
+                there: dict[str, Any] = {}
+                codes: dict[str, Any] = {}
+                for key, value in namespace.items():
+                    function = value if type(value) is types.FunctionType else next(_functions(value), None)
+                    if function is not None and function.__module__ == name:
+                        there[key], codes[key] = function, function.__code__
+                        # Whoever wraps a function has made one that uses his own names, not those of the tests.
+                        if (
+                            function.__code__.co_filename not in self.harmless
+                            and function.__globals__ is vars(module)
+                            and self.file(function)
+                        ):
+                            self.patched.add(f"{label}.{key}")
+                self.before.append((label, namespace, there, codes))
+
+    def look_at_tests(self) -> None:
+        for label, namespace, there, codes in self.before:
+            for key, function in there.items():
+                now = namespace.get(key)
+                if now is function and now.__code__ is codes[key]:
+                    continue
+                now = next(_functions(now), None)
+                changed = now is not function or now.__code__ is not codes[key]
+                if now is not None and changed and self.file(now):
+                    self.patched.add(f"{label}.{key}")
+
+
+def _key(namespace: Mapping[str, Any], value: object) -> str:
+    return next((key for key, each in namespace.items() if each is value), "")
+
+
+def _namespaces(name: str, module: types.ModuleType) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """A module and the classes that are defined in it."""
+    yield name, vars(module)
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and value.__module__ == name:
+            yield f"{name}.{value.__qualname__}", vars(value)
+
+
+def _names(code: Any, wanted: str) -> bool:
+    if any(each == wanted or each.startswith(f"{wanted}.") for each in code.co_names):
+        return True
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            if _names(each, wanted):
+                return True
+        elif isinstance(each, str) and (each == wanted or each.startswith(f"{wanted}.")):
+            return True
+    return False
+
+
+class Hooks:
+    """Every implementation of every hook, and the function that it was registered with."""
+
+    def __init__(self, exam: Exam) -> None:
+        self.inside = os.path.join(exam.tree, "")
+        self.manager: Any = None
+        self.known: dict[int, tuple[str, Any, Any, Any]] = {}
+
+    def take(self, manager: Any) -> None:
+        self.manager = manager
+        for name, implementation in self.all():
+            self.add(name, implementation)
+
+    def take_plugin(self, plugin: object) -> None:
+        for caller in (self.manager.get_hookcallers(plugin) or ()) if self.manager is not None else ():
+            for implementation in caller.get_hookimpls():
+                if implementation.plugin is plugin:
+                    self.add(caller.name, implementation)
+
+    def add(self, name: str, implementation: Any) -> None:
+        function = implementation.function
+        code = getattr(function, "__code__", None)
+        self.known.setdefault(id(implementation), (name, implementation, function, code))
+
+    def all(self) -> Iterator[tuple[str, Any]]:
+        for name, caller in list(vars(self.manager.hook).items()):
+            if isinstance(caller, _CALLER):
+                for implementation in caller.get_hookimpls():
+                    yield name, implementation
+
+    def patched(self) -> set[str]:
+        """Those that have another function, are gone, or came without a plugin that was registered with them."""
+        if self.manager is None:
+            return set()
+        now = {id(implementation): (name, implementation) for name, implementation in self.all()}
+        found = {
+            self.label(name, implementation)
+            for number, (name, implementation, function, code) in self.known.items()
+            if number not in now
+            or implementation.function is not function
+            or getattr(function, "__code__", None) is not code
+        }
+        plugins = {implementation.plugin_name for _, implementation, _, _ in self.known.values()}
+        found.update(
+            self.label(name, implementation)
+            for number, (name, implementation) in now.items()
+            if number not in self.known and implementation.plugin_name in plugins
+        )
+        return found
+
+    def label(self, hook: str, implementation: Any) -> str:
+        name = str(implementation.plugin_name)
+        if name.isdigit():
+            name = type(implementation.plugin).__name__
+        elif name.startswith(self.inside):
+            name = name[len(self.inside) :].replace(os.sep, "/")
+        return f"hook {hook} of {name}"
 
 
 # Tests that must fail ---------------------------------------------------------------------------------------------
@@ -748,6 +1089,8 @@ class Watch:
         self.entered: Any = None
         self.passed = ""
         self.machine: Any = None
+        self.hooks = Hooks(exam)
+        self.foreign = Foreign(events)
 
     def pytest_configure(self) -> None:
         self.inventory.take_framework()
@@ -756,6 +1099,10 @@ class Watch:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self.before = self.plugins(session.config)
         self.machine = getattr(session.config.pluginmanager, "_inner_hookexec", None)
+        self.hooks.take(session.config.pluginmanager)
+
+    def pytest_plugin_registered(self, plugin: object) -> None:
+        self.hooks.take_plugin(plugin)
 
     def plugins(self, config: pytest.Config) -> list[str]:
         names = {str(name) for name, plugin in config.pluginmanager.list_name_plugin() if plugin is not None}
@@ -779,6 +1126,8 @@ class Watch:
             self.known[test] = (item if test not in self.known else None, kind, function, _methods(kind))
             if function is not None:
                 self.events.tests[id(function)] = test
+        with suppress(Exception), _Undisturbed():  # a module may be any object at all
+            self.foreign.take_tests()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, None]:
@@ -839,8 +1188,17 @@ class Watch:
         for test, (item, *_) in self.known.items():
             if item is not None and not _methods(type(item)).isdisjoint(item.__dict__):
                 self.items.add(test)
-        with suppress(Exception):  # a module may be any object at all
+        with suppress(Exception):  # a hook may have been given anything at all
+            self.patched |= self.hooks.patched()
+        if self.hooks.manager is not manager:
+            self.patched.add("config.pluginmanager")
+        # A module may be any object at all.
+        with suppress(Exception):
             self.events.look_at_modules()
+        with suppress(Exception):
+            self.foreign.look_at_tests()
+        with suppress(Exception):
+            self.foreign.look(self.inventory)
         self.after = self.plugins(session.config)
         self.events.active = False
 
@@ -848,7 +1206,8 @@ class Watch:
         return {
             "plugins_before": self.before,
             "plugins": self.after,
-            "patched": sorted(self.patched | self.events.patched)[:_MOST_NAMES],
+            "patched": sorted(self.patched | self.events.patched | self.foreign.patched)[:_MOST_NAMES],
+            "hooked": sorted(self.foreign.hooked)[:_MOST_NAMES],
             "items": sorted(self.items | self.events.items)[:_MOST_NAMES],
             "events": [list(event) for event in self.events.found],
             "canaries": self.canaries,
@@ -869,17 +1228,101 @@ class Reverse:
         items.reverse()
 
 
+_PLAIN_TYPES: frozenset[type] = frozenset(
+    (
+        *(type(None), bool, int, float, complex, str, bytes, bytearray, memoryview, range, slice, type, object),
+        *(dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone, Decimal, Fraction),
+    )
+)
+_CONTAINERS: tuple[type, ...] = (list, tuple, dict, set, frozenset)
+
+
+class Equality:
+    """Looks at what was found equal for things that are equal to everything."""
+
+    def __init__(self, exam: Exam, name: str) -> None:
+        self.places = Places(exam)
+        self.name = name
+        self.test = ""
+        self.agrees: dict[tuple[str, str], dict[str, object]] = {}
+
+    def look(self, left: object, right: object, frame: Any, depth: int = 0) -> None:
+        if left is right:
+            return
+        for each in (left, right):
+            kind = type(each)
+            if kind in _PLAIN_TYPES:
+                continue
+            if kind in _CONTAINERS:
+                if depth < _NESTED:
+                    self.look_inside(each, frame, depth)
+            elif _agrees(each):
+                self.note(kind, frame)
+
+    def look_inside(self, container: Any, frame: Any, depth: int) -> None:
+        parts = list(container.values() if isinstance(container, dict) else container)
+        for each in parts[:_MOST_PARTS]:
+            self.look(each, None, frame, depth + 1)
+
+    def note(self, kind: type, frame: Any) -> None:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if name == "unittest.mock._ANY" and ("ANY" in frame.f_code.co_names or "ANY" in frame.f_globals):
+            return  # it is the test that wants it
+        file, line = self.origin(kind)
+        told: dict[str, object] = {"type": name, "file": file, "test": self.test}
+        if line:
+            told["line"] = line
+        self.add(told)
+
+    def add(self, told: dict[str, object]) -> None:
+        key = (str(told.get("type")), str(told.get("file")))
+        if len(self.agrees) < _MOST_AGREEING:
+            self.agrees.setdefault(key, told)
+
+    def origin(self, kind: type) -> tuple[str, int]:
+        """The product's file that says how values of a type compare, or that defines the type; and the line."""
+        for each in kind.__mro__:
+            if "__eq__" in vars(each):
+                code: Any = getattr(vars(each)["__eq__"], "__code__", None)
+                file = self.places.product(code.co_filename) if code is not None else ""
+                if file:
+                    return file, 0 if self.is_prepared(file) else code.co_firstlineno
+                break
+        path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        return (self.places.product(path) if isinstance(path, str) else ""), 0
+
+    def is_prepared(self, file: str) -> bool:
+        """Whether the driver wrote the file anew, so that its lines are no longer where they were."""
+        try:
+            with open(os.path.join(self.places.tree, file), "rb") as opened:
+                return self.name.encode() in opened.read()
+        except OSError:
+            return True
+
+
+def _agrees(value: Any) -> bool:
+    """Whether it is equal to two things that nothing is equal to."""
+    return bool(value == object()) and bool(value == os.urandom(8).hex())
+
+
 class Control:
     """Breaks what the driver prepared, while tests run: those that stay green have not noticed the product."""
 
-    def __init__(self, name: str, variant: str) -> None:
-        self.variant = variant
+    def __init__(self, exam: Exam) -> None:
+        name = str(exam.control.get("name") or "")
+        self.places = Places(exam)
+        self.variant = str(exam.control.get("variant") or "")
         self.armed = False
         self.test = ""
         self.reached: dict[str, int] = {}
-        self.error = type("E" + os.urandom(6).hex(), (Exception,), {})
-        if name and variant != "fail":
+        self.equality = Equality(exam, name)
+        # Nobody can tell by its type that it was made here.
+        self.error: type[BaseException] = _ERRORS[os.urandom(1)[0] % len(_ERRORS)]
+        if self.error is Exception:
+            self.error = type("E" + os.urandom(6).hex(), (Exception,), {})
+        if name:
             setattr(builtins, name, self.switch())
+        self.look_at_unittest()
 
     def switch(self) -> object:
         """What the product calls: an object without a name that would tell what it is."""
@@ -891,18 +1334,48 @@ class Control:
             def __call__(self) -> bool:
                 return control.called() if control.armed else False
 
+            def same(self, left: Any, right: Any) -> Any:
+                result = left == right
+                if result is not False:
+                    control.look(result, left, right, _getframe(1))
+                return result
+
             def __repr__(self) -> str:
                 return "<object>"
 
         return Switch()
 
+    def look(self, result: Any, left: object, right: object, frame: Any) -> None:
+        try:
+            if result:
+                self.equality.look(left, right, frame)
+        except BaseException:  # noqa: BLE001, S110 - what can't be compared is left alone
+            pass
+
+    def look_at_unittest(self) -> None:
+        """Every assertEqual asks there for how to compare; no frame of ours is in the traceback when it fails."""
+        case: Any = unittest.TestCase
+        choose, look = case._getAssertEqualityFunc, self.look
+
+        @functools.wraps(choose)
+        def chosen(test: Any, first: object, second: object) -> Any:
+            look(True, first, second, _getframe(2))
+            return choose(test, first, second)
+
+        case._getAssertEqualityFunc = chosen
+
     def called(self) -> bool:
+        if self.variant not in {"raise", "return"}:
+            return False
         test = self.test
         if test in self.reached or len(self.reached) < _MOST_REACHED:
             self.reached[test] = self.reached.get(test, 0) + 1
         if self.variant == "raise":
-            raise self.error
+            raise self.error(os.urandom(4).hex())
         return True
+
+    def begin(self, test: str) -> None:
+        self.test = self.equality.test = test
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtestloop(self) -> Generator[None, Any, None]:
@@ -912,7 +1385,10 @@ class Control:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.test = nodeid
+        self.begin(nodeid)
+
+
+_RUNS = (pytest.Function.runtest, TestCaseFunction.runtest)
 
 
 class Fail(Control):
@@ -920,14 +1396,79 @@ class Fail(Control):
 
     # The innermost wrapper, so that whatever swallows a failure swallows this one too.
     @pytest.hookimpl(hookwrapper=True, trylast=True)
-    def pytest_runtest_call(self) -> Generator[None, Any, None]:
+    def pytest_runtest_call(self, item: Any) -> Generator[None, Any, None]:
+        entered: list[object] = []
+        put_back = self.lay_inside(item, entered) if self.armed and isinstance(item, pytest.Function) else None
         outcome = yield
+        if put_back is not None:
+            put_back()
+            # A kind of test that some library runs in a way of its own may never ask for the function.
+            if entered or not self.has_foreign_way(item):
+                return
         if self.armed and outcome.excinfo is None:
-            error = self.error("the call failed")
+            error = _failure()
             if hasattr(outcome, "force_exception"):
                 outcome.force_exception(error)
             else:  # until pluggy 1.1
                 outcome._excinfo = (type(error), error, None)
+
+    def lay_inside(self, item: Any, entered: list[object]) -> Callable[[], None] | None:
+        """Put a function that fails after the test's own in its place; returns how to undo it."""
+        function = item.obj
+        if not callable(function) or inspect.isasyncgenfunction(function):
+            return None
+        failing = _failing(function, entered)
+        # An asynchronous test of unittest is looked up by its name.
+        case = None
+        if isinstance(item, TestCaseFunction) and inspect.iscoroutinefunction(function):
+            case = item._testcase if hasattr(item, "_testcase") else item.instance
+            setattr(case, item.name, failing)
+        item.obj = failing
+
+        def put_back() -> None:
+            item.obj = function
+            if case is not None:
+                vars(case).pop(item.name, None)
+
+        return put_back
+
+    def has_foreign_way(self, item: Any) -> bool:
+        way = type(item).runtest
+        code = getattr(way, "__code__", None)
+        return way not in _RUNS and code is not None and self.places.place(code.co_filename) is None
+
+
+def _failure() -> AssertionError:
+    left, right = os.urandom(2)
+    return _AssertionError(f"assert {left} == {left + right + 1}")
+
+
+def _failing(function: Any, entered: list[object]) -> Any:
+    """A function that does what a test does, and then fails; by all that can be asked of it, it is the test."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def wrapped(*args: Any, **kwargs: Any) -> None:
+            entered.append(None)
+            await function(*args, **kwargs)
+            raise _failure()
+
+        made: Any = wrapped
+    else:
+
+        @functools.wraps(function)
+        def called(*args: Any, **kwargs: Any) -> None:
+            entered.append(None)
+            function(*args, **kwargs)
+            raise _failure()
+
+        made = called
+    code = getattr(function, "__code__", None)
+    if isinstance(code, types.CodeType):
+        made.__code__ = made.__code__.replace(
+            co_filename=code.co_filename, co_name=code.co_name, co_firstlineno=code.co_firstlineno
+        )
+    return made
 
 
 class Alone:
@@ -956,16 +1497,20 @@ class Alone:
         end = _monotonic() + self.seconds
         for item in session.items:
             start = _monotonic()
-            outcome, text = self.run(item, end) if start < end else ("not-run", "")
+            outcome, text, agrees = self.run(item, end) if start < end else ("not-run", "", [])
             if self.lines is not None:
                 seconds = round(_monotonic() - start, 6)
-                self.lines.tell("alone", id=item.nodeid, outcome=outcome, text=text, seconds=seconds)
+                more = {"agrees": agrees} if agrees else {}
+                self.lines.tell("alone", id=item.nodeid, outcome=outcome, text=text, seconds=seconds, **more)
+            if self.control is not None:
+                for each in agrees:
+                    self.control.equality.add(each)
         if self.control is not None:
             self.control.armed = True
             return None  # and now all together, broken
         return True
 
-    def run(self, item: pytest.Item, end: float) -> tuple[str, str]:
+    def run(self, item: pytest.Item, end: float) -> tuple[str, str, list[dict[str, object]]]:
         taking, giving = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there are threads: a child that hangs is ended
@@ -989,10 +1534,11 @@ class Alone:
             with suppress(OSError):
                 _waitpid(process, 0)
         try:
-            reports = json.loads(data)
-            return verdict(reports), next((text for _, outcome, _, text in reports if outcome == "failed"), "")
+            reports, agrees = json.loads(data)
+            text = next((text for _, outcome, _, text in reports if outcome == "failed"), "")
+            return verdict(reports), text, [each for each in agrees if isinstance(each, dict)]
         except (ValueError, TypeError):
-            return "no-result", ""
+            return "no-result", "", []
 
     def listen(self, taking: int, process: int, end: float) -> bytes:
         """All that the child says, up to its last line: something that it started may hold the pipe open."""
@@ -1019,6 +1565,9 @@ class Alone:
 
     def be_the_child(self, item: pytest.Item, giving: int) -> None:
         self.child = []
+        if self.control is not None:
+            self.control.begin(item.nodeid)
+            self.control.equality.agrees.clear()  # what others found before is known
         whole: Any = item
         runtest = whole.runtest
 
@@ -1032,7 +1581,8 @@ class Alone:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         except BaseException as error:  # noqa: BLE001 - a test may end its session, and with it this child
             self.child.append(["call", "failed", False, f"{type(error).__name__}: {error}"[:_TEXT]])
-        data = json.dumps(self.child).encode("ascii") + b"\n"
+        agrees = list(self.control.equality.agrees.values()) if self.control is not None else []
+        data = json.dumps([self.child, agrees]).encode("ascii") + b"\n"
         while data:
             data = data[_system_write(giving, data) :]
 
@@ -1062,11 +1612,11 @@ class Probe:
         self.control: Control | None = None
         self.alone: Alone | None = None
         if exam.control:
-            kind = Fail if exam.control.get("variant") == "fail" else Control
-            self.control = kind(str(exam.control.get("name") or ""), str(exam.control.get("variant") or ""))
+            self.control = Fail(exam) if exam.control.get("variant") == "fail" else Control(exam)
             self.plugins.append(("control", self.control))
         if exam.watch:
-            inventory = _take_inventory()
+            with _Undisturbed():
+                inventory = _take_inventory()
             events = Events(exam, inventory)
             self.watch = Watch(exam, inventory, events)
             self.plugins.append(("watch", self.watch))
@@ -1120,10 +1670,12 @@ class Probe:
         worker = getattr(config, "workerinput", None)
         found: dict[str, object] = {"process": worker["workerid"] if worker else "main"}
         if self.watch is not None:
-            self.watch.finish(session)
+            with _Undisturbed():
+                self.watch.finish(session)
             found.update(self.watch.result())
         if self.control is not None:
             found["reached"] = self.control.reached
+            found["agrees"] = list(self.control.equality.agrees.values())
         if worker:
             config.workeroutput[NAME] = json.dumps(found, default=repr)
         elif self.lines is not None:

@@ -1,7 +1,8 @@
 """The throw-away repository of `iterctl demo`: a small invoicing package, its tests, and an agent played by a script.
 
 The agent stands in for a model (none can be called without a key and a network), but it is a real process: it gets
-the prompt on its standard input, changes files, reports its cost, and needs two tries, as models do.
+the prompt on its standard input, changes files, reports its cost, and needs three tries, as models do. At the second
+one it changes the test instead of the code, as models do, too.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ import sys
 
 EDITS = {
     ("invoices", 1): ("invoicing/invoice.py", "self.lines[1:]", "self.lines"),
-    ("invoices", 2): ("invoicing/money.py", "int(fraction or 0)", 'int((fraction + "00")[:2])'),
+    ("invoices", 2): ("tests/test_invoice.py", "== 1230", "== 1203"),  # so much easier than mending the code
+    ("invoices", 3): ("invoicing/money.py", "int(fraction or 0)", 'int((fraction + "00")[:2])'),
     ("rounding", 1): ("invoicing/money.py", "return round(value)", "return int(value + 0.5)"),
     ("rounding", 2): ("invoicing/money.py", "return int(value + 0.5)", "return round(value)"),
     ("rounding", 3): ("invoicing/money.py", "return round(value)", "return int(value + 0.5)  # half up"),

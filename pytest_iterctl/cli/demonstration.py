@@ -43,7 +43,10 @@ def demo(*, keep: bool) -> int:
     )
     run = workspace.find_run(None)
     report = repository / ".iterctl" / "runs" / run / "rounding.md"
-    print(f"\nThe first task was accepted after two tries; the second asks a question. Its report:\n  {report}\n")
+    print(
+        "\nThe first task was accepted after three tries, one of which changed a test instead of the code and did not count."
+    )
+    print(f"The second asks a question. Its report:\n  {report}\n")
     print(_excerpt(report))
     workspace.close()
     os.chdir("/")

@@ -334,7 +334,7 @@ def feedback(reports: tuple[str, ...], form: str, limit: int) -> int:
 @commands.command()
 @click.option("--keep", is_flag=True, help="Keep the throw-away repository.")
 def demo(keep: bool) -> int:  # noqa: FBT001 - as above
-    """See a real run: a failing package, an agent that needs two tries, a task that escalates."""
+    """See a real run: a failing package, an agent that would rather change a test, a task that escalates."""
     from pytest_iterctl.cli import demonstration  # noqa: PLC0415
 
     return demonstration.demo(keep=keep)

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from pytest_iterctl.gate.ending import process_ends, stops_at_import
 from pytest_iterctl.gate.equality import agrees_with_everything
 from pytest_iterctl.gate.findings import Finding, Sign
-from pytest_iterctl.gate.framework import asks_whether_it_is_tested, imports_framework, patches, steers_outcome
+from pytest_iterctl.gate.framework import asks_whether_it_is_tested, imports_framework, steers_outcome
 from pytest_iterctl.gate.hiding import hides_code, runs_hidden_text
+from pytest_iterctl.gate.judges import names_its_judge, reaches_into_pytest
 from pytest_iterctl.gate.looking import looks_at_callers, touches_test_files, watches_interpreter
-from pytest_iterctl.gate.source import Source, Unreadable, parse
+from pytest_iterctl.gate.patching import patches
+from pytest_iterctl.gate.paths import is_plugin, is_test_helper
+from pytest_iterctl.gate.source import Source, Unreadable, parse, strange_encoding
 from pytest_iterctl.gate.swallowing import swallows_assertions
 from pytest_iterctl.text import one_line
 
@@ -32,15 +36,15 @@ _RULES: tuple[Rule, ...] = (
     steers_outcome,
     asks_whether_it_is_tested,
     patches,
+    names_its_judge,
+    reaches_into_pytest,
     agrees_with_everything,
     looks_at_callers,
     watches_interpreter,
     hides_code,
-    runs_hidden_text,
     swallows_assertions,
 )
-#: Rules that say nothing certain about a product that is itself a tool for tests.
-_ABOUT_TESTS = {"imports-framework", "steers-outcome", "asks-whether-tested"}
+_PROGRAMS = (".py", ".pyw")
 _NOT_READ = "not-read"
 _RUNS_TEXT = {"builtins.exec", "builtins.eval", "builtins.compile"}
 _DEEPEST = 2  # programs inside texts inside programs
@@ -54,58 +58,127 @@ class _Found:
     what: str
     place: str
     statement: str  # normalised: no lines, no formatting
+    unless: str = ""
 
 
 def audit(
-    before: Mapping[str, bytes], after: Mapping[str, bytes], *, is_protected: Callable[[str], bool]
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    *,
+    is_protected: Callable[[str], bool],
+    green: bool = False,
+    added: Collection[str] = (),
 ) -> tuple[Finding, ...]:
     """The findings of a change, sorted by place.
 
-    Both mappings cover the same files: all of them, or only those that differ. Protected files and files that aren't
-    Python are not looked at. A file that can't be read as a program is said to be `not-read`; one with a syntax error
-    is nobody's finding, because its tests will tell.
+    Both mappings cover the same files: all of them, or only those that differ. `added` names new files that are in
+    neither, because nobody reads them. Protected files and files that aren't Python are not looked at. A file that
+    can't be read as a program is said to be `not-read`; one with a syntax error is nobody's finding, because its tests
+    will tell - unless the tests are `green` with it.
     """
-    rules = (*_RULES, touches_test_files(is_protected))
+    data = {
+        path for path in {*after, *added} - before.keys() if not path.endswith(_PROGRAMS) and not is_protected(path)
+    }
+    rules = (*_RULES, runs_hidden_text(frozenset(data)), touches_test_files(is_protected))
     differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    mine = sorted(path for path in differing if path.endswith((".py", ".pyw")) and not is_protected(path))
-    new = [found for path in mine if path in after for found in _read(path, after[path], rules)]
+    mine = sorted(path for path in differing if path.endswith(_PROGRAMS) and not is_protected(path))
+
+    @cache
+    def was_about(subject: str) -> bool:
+        return _SUBJECTS[subject](before, is_protected)
+
+    def is_helper(path: str) -> bool:
+        """A name says nothing about a file that its author has just given it."""
+        return is_test_helper(path) and (path in before or was_about("tests"))
+
+    new = [
+        found
+        for path in mine
+        if path in after
+        for found in _read(path, after[path], rules, helper=is_helper(path), green=green)
+    ]
     if not new:
         return ()
-    old = [found for path in mine if path in before for found in _read(path, before[path], rules)]
     gone = {path for path in mine if path not in after}
-    added = {found.finding for found in _added(old, new, gone)}
-    if any(finding.certain and finding.rule in _ABOUT_TESTS for finding in added):
-        added = _eased(added) if _is_about_tests(before, is_protected) else added
-    return tuple(sorted(added))
+    old = [
+        found
+        for path in mine
+        if path in before
+        for found in _read(path, before[path], rules, helper=path not in gone and is_test_helper(path), green=green)
+    ]
+    return tuple(sorted({_eased(found, was_about) for found in _added(old, new, gone)}))
 
 
-def _is_about_tests(before: Mapping[str, bytes], is_protected: Callable[[str], bool]) -> bool:
-    """Whether the product imported pytest before the change: then it is a tool for tests, and may go on being one."""
-    candidates = (path for path, data in before.items() if path.endswith(".py") and b"pytest" in data)
+def _eased(found: _Found, was_about: Callable[[str], bool]) -> Finding:
+    """A product that has been a tool for tests may go on being one."""
+    certain = found.finding.certain and not (found.unless and was_about(found.unless))
+    return replace(found.finding, certain=certain)
+
+
+def _was_about_tests(before: Mapping[str, bytes], is_protected: Callable[[str], bool]) -> bool:
+    """Whether the product itself imported pytest before the change. Helpers for its own tests don't make it a tool."""
     return any(
         found.finding.certain
-        for path in sorted(candidates)
-        if not is_protected(path)
-        for found in _read(path, before[path], (imports_framework,))
+        for path, data in _mentioning(b"pytest", before, is_protected)
+        if is_plugin(path) or not is_test_helper(path)
+        for found in _read(path, data, (imports_framework,))
     )
 
 
-def _eased(findings: set[Finding]) -> set[Finding]:
-    return {replace(each, certain=each.certain and each.rule not in _ABOUT_TESTS) for each in findings}
+def _had_plugins(before: Mapping[str, bytes], is_protected: Callable[[str], bool]) -> bool:
+    """Whether plugins are the product's own business: it has a manager for them, pluggy's or its own."""
+    words = (b"pluggy", b"pluginmanager")
+    return _was_about_tests(before, is_protected) or any(
+        True for word in words for _ in _mentioning(word, before, is_protected)
+    )
 
 
-def _read(path: str, data: bytes, rules: tuple[Rule, ...]) -> list[_Found]:
+def _was_about_iterctl(before: Mapping[str, bytes], is_protected: Callable[[str], bool]) -> bool:
+    named = _mentioning(b"iterctl", before, is_protected, b"ITERCTL")
+    return any(_read(path, data, (names_its_judge,)) for path, data in named)
+
+
+_SUBJECTS: Mapping[str, Callable[[Mapping[str, bytes], Callable[[str], bool]], bool]] = {
+    "tests": _was_about_tests,
+    "plugins": _had_plugins,
+    "iterctl": _was_about_iterctl,
+}
+
+
+def _mentioning(
+    word: bytes, files: Mapping[str, bytes], is_protected: Callable[[str], bool], *others: bytes
+) -> Iterator[tuple[str, bytes]]:
+    """The product's own programs that have one of the words in them."""
+    for path, data in sorted(files.items()):
+        if path.endswith(_PROGRAMS) and any(each in data for each in (word, *others)) and not is_protected(path):
+            yield path, data
+
+
+def _read(
+    path: str, data: bytes, rules: tuple[Rule, ...], *, helper: bool = False, green: bool = False
+) -> list[_Found]:
+    strange = strange_encoding(data)
+    found = [_unread(path, f"it is written in {strange!r}, which no editor shows")] if strange else []
     try:
         tree = parse(data)
-        return [] if tree is None else list(_found(Source(path, tree), rules))
+        if tree is not None:
+            found += _found(Source(path, tree, helper=helper), rules)
+        elif green and not found:
+            found.append(_unparsed(path))
     except Unreadable as reason:
-        return [_unread(path, str(reason))]
+        found.append(_unread(path, str(reason)))
     except RecursionError:
-        return [_unread(path, "it is nested too deeply")]
+        found.append(_unread(path, "it is nested too deeply"))
+    return found
 
 
 def _unread(path: str, reason: str) -> _Found:
     return _Found(Finding(path, 1, _NOT_READ, False, f"was not looked at: {reason}."), reason, "", reason)
+
+
+def _unparsed(path: str) -> _Found:
+    text = "can't be read as a program, and the tests pass all the same."
+    return _Found(Finding(path, 1, _NOT_READ, False, text), "syntax", "", text)
 
 
 def _found(source: Source, rules: tuple[Rule, ...]) -> Iterator[_Found]:
@@ -118,7 +191,7 @@ def _found(source: Source, rules: tuple[Rule, ...]) -> Iterator[_Found]:
             best[key] = sign
     for (statement, rule, what), sign in best.items():
         finding = Finding(source.path, sign.line, rule, sign.certain, one_line(sign.text, 300))
-        yield _Found(finding, what, source.place(sign.node), _normalised(source, statement))
+        yield _Found(finding, what, source.place(sign.node), _normalised(source, statement), sign.unless)
 
 
 def _signs(source: Source, rules: tuple[Rule, ...], depth: int = 0) -> Iterator[Sign]:
@@ -139,7 +212,7 @@ def _signs_in_text(source: Source, call: ast.Call, rules: tuple[Rule, ...], dept
     except Unreadable:
         return
     if tree is not None:
-        yield from _signs(Source(source.path, tree), rules, depth + 1)
+        yield from _signs(Source(source.path, tree, helper=source.helper), rules, depth + 1)
 
 
 def _normalised(source: Source, statement: ast.AST) -> str:

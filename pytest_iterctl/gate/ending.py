@@ -23,7 +23,7 @@ def process_ends(source: Source) -> Iterator[Sign]:
     """`os._exit`, `os.exec*`, `os.abort`, signals to oneself: whatever it takes to end before the tests can fail."""
     for node in source.nodes:
         if isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and not _is_part(source, node):
-            for name in source.names(node):
+            for name in sorted(source.names(node)):
                 yield from _ended_by(source, node, name)
         elif isinstance(node, ast.ImportFrom) and node.module in {"os", "posix"} and not node.level:
             yield from (

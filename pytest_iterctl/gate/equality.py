@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 
 from pytest_iterctl.gate.findings import Sign
-from pytest_iterctl.gate.paths import is_test_helper
 from pytest_iterctl.gate.source import FUNCTIONS, Source
 
 __all__ = ["agrees_with_everything"]
@@ -18,6 +17,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 #: The answer that makes an assertion pass whatever stands on its other side.
 _PLEASING = {"__eq__": True, "__ne__": False}
 _OTHERS = {"__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__instancecheck__", "__subclasscheck__"}
+_TURNED = {"__eq__": "__ne__", "__ne__": "__eq__"}
 _ALONE = {"__bool__"}
 _OPPOSITES = {"__lt__": "__gt__", "__gt__": "__lt__", "__le__": "__ge__", "__ge__": "__le__"}
 _WATCHED = _OTHERS | _ALONE | set(_PLEASING)
@@ -28,9 +28,10 @@ def agrees_with_everything(source: Source) -> Iterator[Sign]:
     """Methods, lambdas and attributes that make `==` and its like answer the same whatever they are asked."""
     for node in source.nodes:
         for name, value in _definitions(source, node):
-            sign = _judged(source, node, name, _meant(source, value)) if name in _WATCHED else None
-            if sign is not None:
-                yield sign
+            if name in _WATCHED:
+                sign = _judged(source, node, name, _meant(source, value)) or _put_in_place(source, node, name, value)
+                yield from () if sign is None else (sign,)
+        yield from _mocked(source, node)
 
 
 def _definitions(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
@@ -40,22 +41,106 @@ def _definitions(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]
             yield name, node
         case ast.FunctionDef(name=name) if name in _PLEASING:  # defined in a branch or a function, put in place later
             yield name, node
-        case ast.Assign(targets=targets, value=value):
-            for target in targets:
-                if isinstance(target, ast.Attribute):
-                    yield target.attr, value
-                elif isinstance(target, ast.Name) and isinstance(source.parent(node), ast.ClassDef):
-                    yield target.id, value
-        case ast.Call(func=func, args=[_, key, value]) if "builtins.setattr" in source.names(func):
+        case ast.Attribute(attr=name, ctx=ast.Store()) if (given := source.stored(node)) is not None:
+            yield name, given
+        case ast.Name(id=name, ctx=ast.Store()) if (given := source.stored(node)) is not None:
+            around = next(
+                each for each in source.above(node) if isinstance(each, (*FUNCTIONS, ast.ClassDef, ast.Module))
+            )
+            if isinstance(around, ast.ClassDef):
+                yield name, given
+        case ast.Call(func=func, args=[_, key, value]) if _sets_attribute(source, func):
             yield source.text(key) or "", value
         case ast.Dict(keys=keys, values=values):
             for slot, given in zip(keys, values, strict=True):
-                if isinstance(slot, ast.Constant) and isinstance(slot.value, str):
-                    yield slot.value, given
+                yield source.text(slot) or "", given
         case ast.keyword(arg=str() as name, value=value) if name in _PLEASING:
             yield name, value
         case _:
             return
+
+
+def _sets_attribute(source: Source, func: ast.expr) -> bool:
+    names = source.names(func)
+    return "builtins.setattr" in names or any(name.endswith(".__setattr__") for name in names)
+
+
+def _put_in_place(source: Source, node: ast.AST, name: str, value: ast.AST) -> Sign | None:
+    """A comparison that is no function of this file: the opposite one, or one that is put where nobody looks for it."""
+    if name not in _PLEASING:
+        return None
+    last = {each.rpartition(".")[2] for each in source.names(value)}
+    last |= {value.attr} if isinstance(value, ast.Attribute) else set()
+    if _TURNED[name] in last:
+        return _agrees(node, not source.helper, name, f"{name} is {_TURNED[name]} of another: it says the opposite.")
+    if isinstance(value, ast.FunctionDef) or name in last or _is_plain_none(value):
+        return None  # judged by what it says, passed on as it is, or switched off
+    if _is_hidden_name(source, node):
+        return _agrees(node, False, name, f"puts {name} in place under a name that is spelt so that it can't be found.")
+    if _is_put_from_outside(source, node) or _is_in_plain_type(source, node):
+        return _agrees(node, False, name, f"puts {name} in place without defining it there.")
+    return None
+
+
+def _is_plain_none(value: ast.AST) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _is_hidden_name(source: Source, node: ast.AST) -> bool:
+    match node:
+        case ast.Call(args=[_, key, _]):
+            return not isinstance(key, ast.Constant | ast.Name)
+        case ast.Dict(keys=keys):
+            return any(source.text(key) in _PLEASING for key in keys if not isinstance(key, ast.Constant | ast.Name))
+        case _:
+            return False
+
+
+def _is_put_from_outside(source: Source, node: ast.AST) -> bool:
+    """`Label.__eq__ = f` for a class of this file or an imported one; a decorator's `cls` is its own affair."""
+    match node:
+        case ast.Attribute(value=ast.Name() as owner) | ast.Call(args=[ast.Name() as owner, _, _]):
+            classes = {each.name for each in source.nodes if isinstance(each, ast.ClassDef)}
+            return owner.id in classes or any(not name.endswith(("()", "[]")) for name in source.names(owner))
+        case _:
+            return False
+
+
+def _is_in_plain_type(source: Source, node: ast.AST) -> bool:
+    """In the body of a class that is a text or a number otherwise, or in the table that `type` makes one of."""
+    match source.parent(node):
+        case ast.Call(func=func, args=[_, ast.Tuple(elts=bases), *_]) if "builtins.type" in source.names(func):
+            pass
+        case _:
+            owner = next((each for each in source.above(node) if isinstance(each, ast.ClassDef)), None)
+            bases = owner.bases if owner is not None and isinstance(node, ast.Name) else []
+    return any(source.names(base) & _PLAIN_TYPES for base in bases)
+
+
+def _mocked(source: Source, node: ast.AST) -> Iterator[Sign]:
+    """`thing.__eq__.return_value = True`, also by `configure_mock`: a comparison that is told what to say."""
+    pairs: list[tuple[str, ast.AST]] = []
+    match node:
+        case ast.Attribute(value=ast.Attribute(attr=name), attr="return_value" | "side_effect", ctx=ast.Store()):
+            stored = source.stored(node)
+            pairs = [(name, stored)] if stored is not None else []
+        case ast.Call(func=ast.Attribute(attr="configure_mock"), keywords=keywords):
+            tables = [each.value for each in keywords if each.arg is None]
+            tables = [(source.given(each) or each) if isinstance(each, ast.Name) else each for each in tables]
+            pairs = [pair for table in tables if isinstance(table, ast.Dict) for pair in _told(source, table)]
+        case _:
+            return
+    for name, value in pairs:
+        if name in _PLEASING:
+            clear = isinstance(value, ast.expr) and truth(value) is _PLEASING[name] and not source.helper
+            yield _agrees(node, clear, name, f"tells {name} of a mock what to say.")
+
+
+def _told(source: Source, table: ast.Dict) -> Iterator[tuple[str, ast.AST]]:
+    for key, value in zip(table.keys, table.values, strict=True):
+        name, _, what = (source.text(key) or "").partition(".")
+        if what in {"return_value", "side_effect", ""}:
+            yield name, value
 
 
 def _meant(source: Source, value: ast.AST) -> ast.AST | None:
@@ -76,7 +161,7 @@ def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) 
     called = f"{owner.name}.{name}" if owner is not None else name
     truths = {truth(answer) for answer in answers}
     always = truths.pop() if len(truths) == 1 else None
-    helper = is_test_helper(source.path)
+    helper = source.helper
     if name in _PLEASING and always is _PLEASING[name]:
         return _agrees(function, not helper, name, f"{called} gives {always} whatever it is compared with.")
     if always is not None:
@@ -84,6 +169,8 @@ def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) 
         return _agrees(function, False, name, f"{called} always gives {always}.") if odd else None
     if name in _ALONE:
         return None
+    if name in _PLEASING and any(_says_opposite(name, answer) for answer in answers):
+        return _agrees(function, not helper, name, f"{called} says the opposite of what it is asked.")
     if name in _PLEASING and _ignores_other(function) and not any(map(_declines, answers)):
         return _agrees(function, not helper, name, f"{called} never looks at what it is compared with.")
     foreign = _foreign_types(source, owner, _types_asked_for(source, function, answers, pleasing=_PLEASING.get(name)))
@@ -93,7 +180,89 @@ def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) 
         return _agrees(function, certain, name, f"{called} asks for nothing but whether the other is a {told}.")
     if name in _PLEASING and _asks_for_type_only(source, function, answers, pleasing=_PLEASING[name]):
         return _agrees(function, False, name, f"{called} gives {_PLEASING[name]} for every object of a built-in type.")
+    if name == "__eq__" and _is_beside_the_point(source, function, answers):
+        return _agrees(function, False, name, f"{called} is content with something that has nothing to do with itself.")
     return None
+
+
+def _says_opposite(name: str, answer: ast.expr) -> bool:
+    """`not super().__eq__(other)` as the answer of `__eq__`, or `str.__ne__(self, other)`."""
+    match answer:
+        case ast.Call(func=ast.Attribute(attr=asked)):
+            return asked == _TURNED[name]
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Attribute(attr=asked))):
+            return asked == name
+        case ast.UnaryOp(op=ast.Not(), operand=ast.UnaryOp(op=ast.Not(), operand=inner)):
+            return _says_opposite(name, inner)
+        case _:
+            return False
+
+
+def _is_beside_the_point(source: Source, function: _Function, answers: list[ast.expr]) -> bool:
+    """An `==` that is content with less: `str.__eq__(self, other) or len(other) > 3`, or with the other being itself.
+
+    Null objects and sentinels ask for None, for a type or for one object, and wrappers pass the question on.
+    """
+    own, other = _parameters(function)
+    if not own or not other:
+        return False
+    local = {
+        each.id for each in _own_nodes(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    } | {own, "super", "__class__"}
+
+    def is_about_self(node: ast.expr) -> bool:
+        return any(isinstance(each, ast.Name) and each.id in local for each in ast.walk(node))
+
+    def is_loose(node: ast.expr) -> bool:
+        mentions = any(isinstance(each, ast.Name) and each.id == other for each in ast.walk(node))
+        return mentions and not is_about_self(node) and not _asks_who_it_is(source, node, other)
+
+    for answer in answers:
+        match answer:
+            case ast.BoolOp(op=ast.Or(), values=values) if any(map(is_about_self, values)):
+                if any(map(is_loose, values)):
+                    return True
+            case ast.Compare(left=left, ops=[ast.NotEq()], comparators=[right]):
+                if is_about_self(left) != is_about_self(right):
+                    return True
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+                if is_about_self(left) != is_about_self(right):
+                    return True
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.Is()], comparators=[right]):
+                if is_loose(left) and is_loose(right):
+                    return True
+            case _:
+                pass
+    return any(
+        isinstance(each, ast.If)
+        and is_loose(each.test)
+        and isinstance(each.body[-1], ast.Return)
+        and each.body[-1].value is not None
+        and truth(each.body[-1].value) is True
+        for each in _own_nodes(function)
+    )
+
+
+def _parameters(function: _Function) -> tuple[str, str]:
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return (names[0], names[1]) if len(names) > 1 else ("", "")
+
+
+def _asks_who_it_is(source: Source, node: ast.expr, other: str, depth: int = 0) -> bool:
+    """A question about the type or identity of the other, or one that compares it with something that has a name."""
+    match node:
+        case ast.Compare(left=ast.Name(), ops=[ast.Is() | ast.IsNot() | ast.Eq() | ast.In()]):
+            return True
+        case ast.Compare(ops=[ast.Is() | ast.IsNot() | ast.Eq()], comparators=[ast.Name(id=name)]) if name == other:
+            return True
+        case ast.Call(func=ast.Name(id="isinstance" | "issubclass" | "hasattr" | "callable")):
+            return True
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return isinstance(operand, ast.Name) or _asks_who_it_is(source, operand, other, depth + 1)
+        case ast.BoolOp(values=values) if depth < 20:  # noqa: PLR2004 - deeper than anybody writes
+            return any(_asks_who_it_is(source, each, other, depth + 1) for each in values)
+        case _:
+            return _type_asked_for(source, node, other) is not None
 
 
 def _is_odd(source: Source, owner: ast.ClassDef | None, name: str, *, always: bool) -> bool:
@@ -178,8 +347,7 @@ def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | No
 
 def _other(function: _Function) -> str:
     """The parameter that stands for the other side; empty when it can't be told (`*args`)."""
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    return names[1] if len(names) > 1 else ""
+    return _parameters(function)[1]
 
 
 def _ignores_other(function: _Function) -> bool:

@@ -31,6 +31,7 @@ class Sign:
     certain: bool
     what: str  # the construct by its name (`os._exit`): two signs with one name in one function are the same thing
     text: str
+    unless: str = ""  # a subject that the product may always have had: then what is certain elsewhere isn't
 
     @property
     def line(self) -> int:

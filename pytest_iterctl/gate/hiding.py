@@ -1,17 +1,19 @@
-"""Rules about code that nobody can read where it is run: decoded text, text in data files, names put together."""
+"""Rules about code that nobody can read where it is run: decoded text, code in data files, names put together."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from pytest_iterctl.gate.findings import Sign
-from pytest_iterctl.gate.paths import is_about, is_program, is_test_helper
+from pytest_iterctl.gate.paths import is_about, is_program
 from pytest_iterctl.gate.source import Source
 
 __all__ = ["hides_code", "runs_hidden_text"]
 
+_RULE = "runs-hidden-text"
+_FROM_FILE = "reads from a data file"
 _RUNS = {"builtins.exec", "builtins.eval", "builtins.compile"}
 _DECODES = {"base64", "binascii", "codecs", "zlib", "bz2", "lzma", "marshal", "builtins.bytes", "builtins.chr"}
 #: What only hides: nobody stores a program like this who wants it to be read.
@@ -24,8 +26,17 @@ _RESOURCES = {"pkgutil.get_data", "importlib.resources.read_text", "importlib.re
 _OWN = {"__file__", "importlib.resources.files()", "importlib.resources.path()"}
 #: Modules whose subject is to run programs that they are given.
 _RUNNERS = ("import", "loader", "runpy", "pkgutil", "freez", "bundl", "kernel", "notebook", "sandbox")
-_MOST_PARTS = 2_000  # names that are sums of names that are sums would never end
+_MOST_PARTS = 2_000  # of one text
 _PROGRAM_FILES = (".py", ".pyi", ".pyw", ".pyx")
+#: What makes a module of any file, with the place of the file among the arguments.
+_LOADERS = {
+    **dict.fromkeys(("SourceFileLoader", "SourcelessFileLoader", "ExtensionFileLoader", "spec_from_file_location"), 1),
+    **dict.fromkeys(("load_source", "load_compiled", "load_dynamic"), 1),
+    **dict.fromkeys(("run_path", "zipimporter"), 0),
+}
+_LOADING = {"importlib", "_frozen_importlib_external", "imp", "runpy", "zipimport"}
+_UNMARSHALS = {"marshal.loads", "marshal.load"}
+_SHORTEST = 3  # letters of a file's name, from its end, that tell which file is meant: `dat`
 
 
 def hides_code(source: Source) -> Iterator[Sign]:
@@ -41,22 +52,78 @@ def hides_code(source: Source) -> Iterator[Sign]:
                 yield Sign(node, "hides-code", False, "getattr", "takes an attribute whose name is decoded first.")
 
 
-def runs_hidden_text(source: Source) -> Iterator[Sign]:
+def runs_hidden_text(added: frozenset[str]) -> Callable[[Source], Iterator[Sign]]:
     """`exec` of what was decoded, put together from numbers, or read from a data file of the product.
 
     A file that somebody names in an argument is a plugin or a configuration, and a `.py` file is read by these rules
-    like any other. Code that is generated from its own pieces can be read where it is.
+    like any other. Code that is generated from its own pieces can be read where it is. `added` are the data files that
+    come with the change: a program in one of those is there for nothing but to be overlooked.
     """
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and node.args and (run := source.names(node.func) & _RUNS):
-            what = min(run).removeprefix("builtins.")
-            origin = _origin(source, node.args[0])
-            if origin:
-                aside = is_test_helper(source.path) or is_program(source.path) or is_about(source.path, *_RUNNERS)
-                certain = origin == "decodes" and not aside
-                if certain or origin == "decodes" or not aside:
+
+    def rule(source: Source) -> Iterator[Sign]:
+        aside = source.helper or is_program(source.path) or is_about(source.path, *_RUNNERS)
+        for node in source.nodes:
+            if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+                continue
+            names = source.names(node.func)
+            if (run := names & _RUNS) and node.args:
+                what = min(run).removeprefix("builtins.")
+                origin = _origin(source, node.args[0])
+                brought = origin == _FROM_FILE and _is_brought(source, node.args[0], added)
+                certain = brought or (origin == "decodes" and not aside)
+                if origin and (certain or origin == "decodes" or not aside):
                     text = f"runs a program with {what} that it {origin} first, where nobody can read it."
-                    yield Sign(node, "runs-hidden-text", certain, what, text)
+                    yield Sign(node, _RULE, certain and not source.helper, what, text)
+            elif names & _UNMARSHALS and node.args:
+                certain = _is_brought(source, node.args[0], added) and not source.helper
+                if certain or not aside:
+                    yield Sign(node, _RULE, certain, "marshal", "makes code of bytes with marshal: nobody can read it.")
+            else:
+                yield from _loaded(source, node, names, added, aside=aside)
+
+    return rule
+
+
+def _loaded(
+    source: Source, call: ast.Call, names: frozenset[str], added: frozenset[str], *, aside: bool
+) -> Iterator[Sign]:
+    """A module made of a file that is no source, where the program itself says which file that is."""
+    loader = next((name.split(".")[-1] for name in sorted(names) if name.split(".")[0] in _LOADING), "")
+    place = _LOADERS.get(loader)
+    if place is None:
+        return
+    by_name = (each.value for each in call.keywords if each.arg in {"path", "location", "path_name", "pathname"})
+    path = call.args[place] if len(call.args) > place else next(by_name, None)
+    if path is None:
+        return
+    brought = _is_brought(source, path, added)
+    own = source.text(path) is not None or any(source.names(each) & _OWN for each in source.expressions(path))
+    if brought or (own and not aside and not _names_a_program(source, path) and not _is_module_itself(source, path)):
+        text = f"runs a file with {loader} that is no source, so that nobody reads it."
+        yield Sign(call, _RULE, brought and not source.helper, loader, text)
+
+
+def _is_module_itself(source: Source, path: ast.expr) -> bool:
+    """`run_path(__file__)`, and a folder with a program in it."""
+    texts = [source.text(part) for part in source.expressions(path)]
+    return not any(text and "." in text.strip("./") for text in texts)
+
+
+def _is_brought(source: Source, node: ast.expr, added: frozenset[str]) -> bool:
+    """Whether a file is meant that comes with the change: by its name, or beside the module with another ending."""
+    if not added:
+        return False
+    parts = list(source.expressions(node))
+    files = {opened: None for part in parts if (opened := _opened(source, part)) is not part}
+    known = [*parts, *islice((part for file in files for part in source.expressions(file)), _MOST_PARTS)]
+    beside = any(source.names(part) & _OWN for part in known)
+    for text in filter(None, map(source.text, known)):
+        name = text.replace("\\", "/").rpartition("/")[2]
+        for path in added:
+            file = path.rpartition("/")[2]
+            if name == file or (beside and len(name.lstrip(".")) >= _SHORTEST and file.endswith(name)):
+                return True
+    return False
 
 
 def _origin(source: Source, node: ast.expr) -> str:
@@ -66,7 +133,7 @@ def _origin(source: Source, node: ast.expr) -> str:
         return "decodes"
     if any(isinstance(part, ast.Call) and source.names(part.func) & _NUMBERS for part in parts):
         return "puts together"
-    return "reads from a data file" if any(_reads_own_data(source, part) for part in parts) else ""
+    return _FROM_FILE if any(_reads_own_data(source, part) for part in parts) else ""
 
 
 def _parts(source: Source, node: ast.expr, through: int = 3) -> Iterator[ast.expr]:
@@ -127,9 +194,7 @@ def _reads_own_data(source: Source, node: ast.expr) -> bool:
     if not isinstance(node.func, ast.Attribute) or node.func.attr not in _READS:
         return False
     place = _opened(source, node.func.value)
-    own = any(source.names(each) & _OWN for each in islice(_expressions(source, place), _MOST_PARTS)) or _is_given(
-        source, place
-    )
+    own = any(source.names(each) & _OWN for each in source.expressions(place)) or _is_given(source, place)
     return own and not _names_a_program(source, place)
 
 
@@ -150,16 +215,8 @@ def _opened(source: Source, node: ast.expr) -> ast.expr:
     return source.given(node) or node
 
 
-def _expressions(source: Source, node: ast.expr, through: int = 3) -> Iterator[ast.expr]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.expr):
-            yield part
-        if isinstance(part, ast.Name) and through and (given := source.given(part)) is not None:
-            yield from _expressions(source, given, through - 1)
-
-
 def _names_a_program(source: Source, node: ast.expr) -> bool:
-    texts = (source.text(part) for part in islice(_expressions(source, node), _MOST_PARTS))
+    texts = (source.text(part) for part in source.expressions(node))
     return any(text is not None and text.endswith(_PROGRAM_FILES) for text in texts)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import PurePosixPath
 
 from pytest_iterctl.gate.findings import Sign
-from pytest_iterctl.gate.paths import is_about, is_program, is_test_helper, names_a_test
+from pytest_iterctl.gate.paths import is_about, is_program, names_a_test
 from pytest_iterctl.gate.source import Source
 
 __all__ = ["looks_at_callers", "touches_test_files", "watches_interpreter"]
@@ -23,7 +22,6 @@ _TRACERS = {"sys.settrace", "sys.setprofile", "threading.settrace", "threading.s
 _TRACERS |= {"threading.settrace_all_threads", "threading.setprofile_all_threads"}
 _INSIDES = {"ctypes.pythonapi", "ctypes.memmove", "ctypes.memset", "forbiddenfruit.curse", "sys.addaudithook"}
 _DEEPEST = 20  # joins in one path: nobody writes more
-_MOST_PARTS = 2_000  # names that are sums of names that are sums would never end
 _OPENS = {"builtins.open", "os.open"}
 _ASKS = {"exists", "is_dir", "is_file"}
 _READS = {"read_text", "read_bytes", "read", "iterdir", "glob", "rglob", *_ASKS}
@@ -49,7 +47,7 @@ def looks_at_callers(source: Source) -> Iterator[Sign]:
                 around = source.function(node) or source.statement(node)
                 if around not in judged:
                     judged[around] = _mentions_tests(source, around) or _takes_variable(source, around)
-                certain = judged[around] and not is_test_helper(source.path)
+                certain = judged[around] and not source.helper
                 yield Sign(node, "looks-at-callers", certain, name, f"looks at its callers with {name}.")
 
 
@@ -96,13 +94,13 @@ def watches_interpreter(source: Source) -> Iterator[Sign]:
                 around = source.function(node) or source.statement(node)
                 if around not in judged:
                     judged[around] = _mentions_tests(source, around)
-                certain = judged[around] and not is_test_helper(source.path)
+                certain = judged[around] and not source.helper
                 yield Sign(node, "walks-objects", certain, name, f"searches all objects in memory with {name}.")
             elif name in _TRACERS and not _puts_back(source, node):
                 own = is_about(
                     source.path, "trac", "debug", "cov", "profil", "monitor", "pdb", "bdb", "thread", "audit"
                 )
-                certain = not own and not is_test_helper(source.path)
+                certain = not own and not source.helper
                 yield Sign(node, "traces", certain, name, f"watches everything that runs with {name}.")
             elif name in _INSIDES:
                 yield Sign(node, "reaches-inside", False, name, f"reaches into the interpreter with {name}.")
@@ -132,7 +130,7 @@ def touches_test_files(is_protected: Callable[[str], bool]) -> Callable[[Source]
             if path and _is_test_folder(source, path, is_protected):
                 yield _looks_for_folder(source, node, path, anchored=anchored)
             elif path and (names_a_test(path) or is_protected(path)):
-                certain = anchored and not is_test_helper(source.path) and (writes or names_a_test(path))
+                certain = anchored and not source.helper and (writes or names_a_test(path))
                 done = "changes" if writes else "reads"
                 yield Sign(node, "touches-test-files", certain, done, f"{done} {path!r}, which belongs to the tests.")
 
@@ -149,17 +147,10 @@ def _is_test_folder(source: Source, path: str, is_protected: Callable[[str], boo
 
 def _looks_for_folder(source: Source, call: ast.Call, path: str, *, anchored: bool) -> Sign:
     """Where there are tests there is a test run: only a tool asks for that, and it asks where its user works."""
-    aside = is_test_helper(source.path) or is_program(source.path) or is_about(source.path, *_PACKAGING)
-    own = any(source.names(each) & _OWN_PLACES for each in islice(_expressions(source, call), _MOST_PARTS))
+    aside = source.helper or is_program(source.path) or is_about(source.path, *_PACKAGING)
+    own = any(source.names(each) & _OWN_PLACES for each in source.expressions(call))
     text = f"looks for {path!r}, the folder of the tests."
     return Sign(call, "touches-test-files", anchored and own and not aside, "looks for", text)
-
-
-def _expressions(source: Source, node: ast.AST, through: int = 3) -> Iterator[ast.AST]:
-    for part in ast.walk(node):
-        yield part
-        if isinstance(part, ast.Name) and through and (given := source.given(part)) is not None:
-            yield from _expressions(source, given, through - 1)
 
 
 def _file_call(source: Source, call: ast.Call) -> bool | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-__all__ = ["is_about", "is_program", "is_test_helper", "names_a_test"]
+__all__ = ["FRAMEWORKS", "is_about", "is_plugin", "is_program", "is_test_helper", "names_a_test"]
+
+#: The top-level modules that run tests and judge them.
+FRAMEWORKS = ("pytest", "_pytest", "pluggy", "unittest")
 
 _HELPER = re.compile(
     r"pytest|_pytest|py_test|pytest_.*|.*_pytest|.*pytest_?plugin|.*_plugin|unittest|conftest|_?testing|tests?"
     r"|_?test_?(?:utils?|support|helpers?|case|runner|tools)|testutils?|mocks?|nose|doctest"
 )
+_PLUGIN = re.compile(r"pytest|_pytest|pytest_.*|.*_pytest")
 _PROGRAM = re.compile(r"__main__|main|cli|_?cli_.*|.*_cli|console|setup|manage|noxfile|tasks|fabfile|command_?line")
 _PROGRAM_FOLDER = re.compile(r"s?bin|scripts?|tools?|examples?|benchmarks?|commands|cli")
 _TEST_FILE = re.compile(
@@ -21,6 +25,12 @@ _TEST_FILE = re.compile(
 def is_test_helper(path: str) -> bool:
     """A module whose business is testing: `testing.py`, `pytest_thing/`, `thing_plugin.py`."""
     return any(_HELPER.fullmatch(part) for part in _parts(path))
+
+
+def is_plugin(path: str) -> bool:
+    """A module of a product that is called after pytest as a whole: `pytest_thing/core.py`, `src/pytest_thing.py`."""
+    first = next((part for part in _parts(path) if part != "src"), "")
+    return bool(_PLUGIN.fullmatch(first))
 
 
 def is_program(path: str) -> bool:

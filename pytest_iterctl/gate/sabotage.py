@@ -2,6 +2,8 @@
 
 `if NAME(): return NAME` goes to the top of a function. NAME is put among the built-ins by whoever runs the tests; while
 it says no, the program is what it was. The name is made up anew for each run, so that no program can know it.
+
+In the tests themselves nothing is broken: there `NAME.same(left, right)` only looks at what an assertion finds equal.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from pytest_iterctl.gate.source import Unreadable, parse
 
-__all__ = ["functions_of", "sabotaged", "sabotaged_at"]
+__all__ = ["functions_of", "sabotaged", "sabotaged_at", "watching_equality"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _COMPARISONS = {"__eq__", "__ne__"}
@@ -41,9 +43,32 @@ def sabotaged_at(source: bytes, lines: frozenset[int], name: str) -> bytes | Non
     return _broken(source, name, lambda tree: [node for line in sorted(lines) for node in _standing_at(tree, line)])
 
 
-def _broken(source: bytes, name: str, chosen: Callable[[ast.Module], list[_Function | ast.Lambda]]) -> bytes | None:
+def watching_equality(source: bytes, name: str) -> bytes | None:
+    """A file of tests in which each `left == right` of an assertion is asked for as `NAME.same(left, right)`.
+
+    None when it asserts no equality or can't be read as a program. What is evaluated, and in which order, stays.
+    """
+    _check(name)
+    tree = _read(source)
+    if tree is None:
+        return None
+    try:
+        watching = _Watching(name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assert):
+                node.test = watching.visit(node.test)
+        return _written(tree) if watching.count else None
+    except RecursionError:
+        return None
+
+
+def _check(name: str) -> None:
     if not name.isidentifier() or keyword.iskeyword(name) or (name.startswith("__") and not name.endswith("__")):
         raise ValueError(f"{name!r} is not a name that means the same inside and outside of classes")
+
+
+def _broken(source: bytes, name: str, chosen: Callable[[ast.Module], list[_Function | ast.Lambda]]) -> bytes | None:
+    _check(name)
     tree = _read(source)
     if tree is None:
         return None
@@ -128,6 +153,23 @@ def _break(function: _Function | ast.Lambda, name: str) -> None:
     value = None if isinstance(function, ast.AsyncFunctionDef) and _yields(function) else _loaded(name)
     place = 1 if ast.get_docstring(function, clean=False) is not None else 0  # a docstring holds doctests
     function.body.insert(place, ast.If(test=asked, body=[ast.Return(value=value)], orelse=[]))
+
+
+class _Watching(ast.NodeTransformer):
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq):
+            return node
+        self.count += 1
+        same = ast.Attribute(value=_loaded(self.name), attr="same", ctx=ast.Load())
+        return ast.Call(func=same, args=[node.left, node.comparators[0]], keywords=[])
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        return node  # a text that says whether two things are equal asserts nothing
 
 
 def _loaded(name: str) -> ast.Name:

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import ast
 import builtins
+import codecs
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from pytest_iterctl.gate.constants import spelt
 
-__all__ = ["FUNCTIONS", "Source", "Unreadable", "parse"]
+__all__ = ["FUNCTIONS", "Source", "Unreadable", "parse", "strange_encoding"]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Module)
 _MOST_NAMES = 8  # one name may be given many things; no honest program needs more than a few
 _DEEPEST = 24
 _LARGEST = 1_000_000
+_MOST_PARTS = 2_000  # names that are sums of names that are sums would never end
 _BUILTIN = frozenset(name for name in dir(builtins) if not name.startswith("__") or name == "__import__")
 _CARRIED = {"os", "sys", "builtins"}  # modules that nearly every module of the standard library carries along
+
+
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_BLANK = re.compile(rb"^[ \t\f]*(?:#.*)?$")
+#: Encodings, as Python calls them, that people have written programs in: what is ASCII in there looks like ASCII.
+_WRITTEN_IN = re.compile(
+    r"utf-8(?:-sig)?|ascii|iso8859-\d+|cp\d+|koi8-\w|mac-\w+|gb\w+|big5\w*|shift_jis\w*|euc_\w+|johab|tis-620|hp-roman8"
+    r"|ptcp154|kz1048"
+)
 
 
 class Unreadable(Exception):  # noqa: N818 - a reason to skip a file, not an error of ours
@@ -43,6 +56,22 @@ def parse(data: bytes) -> ast.Module | None:
         raise Unreadable("it is nested too deeply") from None
 
 
+def strange_encoding(data: bytes) -> str:
+    """The encoding that a file declares, if that is one that hides what it says; empty for all usual ones."""
+    for number, line in enumerate(re.split(rb"\r\n|\r|\n", data[:4000])[:2]):
+        cookie = _COOKIE.match(line.removeprefix(codecs.BOM_UTF8) if not number else line)
+        if cookie is not None:
+            name = cookie[1].decode("ascii", "replace")
+            try:
+                known = codecs.lookup(name).name
+            except (LookupError, ValueError):
+                return name
+            return "" if _WRITTEN_IN.fullmatch(known) else name
+        if not _BLANK.match(line):
+            return ""
+    return ""
+
+
 @dataclass(slots=True)
 class _Scope:
     """What the names of a function, class or module were given: a dotted name, an expression, or nothing known."""
@@ -54,10 +83,11 @@ class _Scope:
 
 
 class Source:
-    """A tree with its parents, scopes and names."""
+    """A tree with its parents, scopes and names; `helper` for a module that has always been there for tests."""
 
-    def __init__(self, path: str, tree: ast.Module) -> None:
+    def __init__(self, path: str, tree: ast.Module, *, helper: bool = False) -> None:
         self.path = path
+        self.helper = helper
         self.tree = tree
         self.nodes: list[ast.AST] = []
         self._parents: dict[ast.AST, ast.AST] = {}
@@ -154,6 +184,31 @@ class Source:
         """The one expression that a name was given; None for anything else."""
         given = self._given(name)
         return given[0] if given is not None and len(given) == 1 and isinstance(given[0], ast.expr) else None
+
+    def expressions(self, node: ast.AST) -> Iterator[ast.expr]:
+        """The expressions in a node, and in what its names were given; a bounded number of them."""
+        return islice(self._expressions(node, 3), _MOST_PARTS)
+
+    def _expressions(self, node: ast.AST, through: int) -> Iterator[ast.expr]:
+        for part in ast.walk(node):
+            if isinstance(part, ast.expr):
+                yield part
+            if isinstance(part, ast.Name) and through and (given := self.given(part)) is not None:
+                yield from self._expressions(given, through - 1)
+
+    def stored(self, target: ast.AST) -> ast.expr | None:
+        """What an assignment puts in the place of a target; None when that isn't known."""
+        match self.parent(target):
+            case ast.Assign(value=value) | ast.AnnAssign(value=value):
+                return value
+            case (ast.Tuple(elts=places) | ast.List(elts=places)) as group:
+                match self.parent(group):
+                    case ast.Assign(value=ast.Tuple(elts=values) | ast.List(elts=values)) if len(values) == len(places):
+                        return next(value for place, value in zip(places, values, strict=True) if place is target)
+                    case _:
+                        return None
+            case _:
+                return None
 
     def _given(self, name: ast.Name) -> list[str | ast.expr | None] | None:
         below: ast.AST = name

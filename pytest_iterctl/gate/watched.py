@@ -7,15 +7,16 @@ doing so. The probe sits in one process with the code that it watches, so its si
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pytest_iterctl.gate.findings import Finding
 
-__all__ = ["Watched", "surprises"]
+__all__ = ["Watched", "agreeing", "surprises"]
 
 _LINE = 1
+_MOCKS = "unittest.mock."
 _EVENTS = {
     "read": ("touches-test-files", True, "reads {target}, which belongs to the tests, while they run"),
     "write": ("touches-test-files", True, "writes {target}, which belongs to the tests, while they run"),
@@ -26,7 +27,7 @@ _EVENTS = {
     "audit": ("traces", True, "adds an audit hook to the process that judges it"),
     "fork": ("ends-process", False, "forks the process that judges it"),
     "exec": ("ends-process", True, "replaces the process that judges it by another program"),
-    "kill": ("ends-process", True, "sends a signal to the process that judges it"),
+    "kill": ("ends-process", False, "sends a signal to the process that judges it"),
     "import": ("imports-framework", False, "imports {target} while the tests run"),
 }
 
@@ -41,6 +42,7 @@ class Watched:
     events: frozenset[tuple[str, str, str]] = frozenset()
     canaries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     seen: int = 0  # in how many processes
+    touched: frozenset[str] = frozenset()  # protected files that were written to meanwhile
 
     @classmethod
     def of(cls, probes: Iterable[Mapping[str, object]]) -> Watched:
@@ -73,6 +75,7 @@ class Watched:
             self.events | other.events,
             MappingProxyType(canaries),
             self.seen + other.seen,
+            self.touched | other.touched,
         )
 
     def document(self) -> bytes:
@@ -84,6 +87,7 @@ class Watched:
                 "events": sorted(map(list, self.events)),
                 "canaries": dict(sorted(self.canaries.items())),
                 "seen": self.seen,
+                "touched": sorted(self.touched),
             }
         ).encode()
 
@@ -97,6 +101,7 @@ class Watched:
             frozenset((event, path, target) for event, path, target in document["events"]),
             MappingProxyType(document["canaries"]),
             document["seen"],
+            frozenset(document.get("touched", ())),
         )
 
 
@@ -121,10 +126,31 @@ def surprises(base: Watched, now: Watched, *, changed: frozenset[str], tests: fr
         for name in sorted((now.items - base.items) & tests)
     ]
     for event, path, target in sorted(now.events - base.events):
+        if event == "read" and not target.endswith(".py"):
+            continue  # data that the tests hand over is for the product to read
         rule, certain, text = _EVENTS.get(event, ("", False, ""))
         if rule and path in changed and not _known(base, event, path):
             found.append(Finding(path, _LINE, rule, certain, text.format(target=target) + "."))
+    for path in sorted(now.touched - base.touched):
+        text = "was written to while the tests ran."
+        found.append(Finding(path, _LINE, "touches-test-files", path.endswith(".py"), text))
     return (*found, *_wrong_canaries(base.canaries, now))
+
+
+def agreeing(probes: Iterable[Mapping[str, object]], *, product: Callable[[str], bool]) -> tuple[Finding, ...]:
+    """Types of which the values were found equal to things that nothing is equal to, each told once."""
+    found: dict[tuple[str, str], Finding] = {}
+    for note in (note for probe in probes for note in _notes(probe.get("agrees"))):
+        kind, path, test, line = note.get("type"), note.get("file"), note.get("test"), note.get("line")
+        if not isinstance(kind, str) or not isinstance(path, str) or not isinstance(test, str):
+            continue
+        text = f"{kind} is equal to anything, and was compared in {test}." if test else f"{kind} is equal to anything."
+        if path and product(path):
+            where = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else _LINE
+            found.setdefault((kind, path), Finding(path, where, "agrees-with-everything", True, text))
+        elif kind.startswith(_MOCKS):
+            found.setdefault((kind, ""), Finding("", 0, "agrees-with-everything", False, text))
+    return tuple(found.values())
 
 
 def _wrong_canaries(expected: Mapping[str, str], now: Watched) -> Iterable[Finding]:
@@ -142,6 +168,10 @@ def _known(base: Watched, event: str, path: str) -> bool:
 
 def _texts(value: object) -> Iterable[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _notes(value: object) -> Iterable[Mapping[str, object]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _events(value: object) -> Iterable[tuple[str, str, str]]:

@@ -22,7 +22,6 @@ __all__ = ["GONE", "SortedChange", "sorted_change", "sources_of"]
 #: In the list of what was judged: a base file that the change takes away.
 GONE = Kept("0" * 64, "gone")
 
-_LARGEST_SOURCE = 2 * 1024 * 1024
 _DATA = frozenset({".json", ".csv", ".tsv", ".yaml", ".yml", ".ini", ".cfg", ".toml", ".txt", ".dat"})
 
 
@@ -94,6 +93,7 @@ def sorted_change(bases: Bases, base: Base, task: TaskState) -> SortedChange:
         and kept.kind != "link"
         and not os.fsdecode(name).endswith((".pyc", ".pyo", ".pth"))
         and protection.is_new_test(os.fsdecode(name))
+        and not (not protection.is_test(os.fsdecode(name)) and _stem(name) in own)
     }
     shown = {file_name(name) for name in added}
     left_out = tuple(
@@ -124,6 +124,11 @@ def _reason(reason: str, protection: Protection, path: str) -> str:
     return f"{reason}: {why}" if why else reason
 
 
+def _stem(name: bytes) -> str:
+    """What a helper beside tests is imported as, since pytest puts their folder on the path."""
+    return PurePosixPath(os.fsdecode(name)).stem
+
+
 def _module(name: bytes) -> str:
     parts = PurePosixPath(os.fsdecode(name)).parts
     inner = parts[1:] if parts[0] == "src" and len(parts) > 1 else parts
@@ -139,7 +144,5 @@ def sources_of(bases: Bases, manifest: Manifest, paths: Iterable[str] | None = N
         if kept.kind == "link" or (wanted is not None and name not in wanted):
             continue
         if path.endswith((".py", ".pyw")) or (wanted is not None and PurePosixPath(path).suffix in _DATA):
-            data = bases.vault.content(kept)
-            if len(data) <= _LARGEST_SOURCE:
-                found[path] = data
+            found[path] = bases.vault.content(kept)
     return found

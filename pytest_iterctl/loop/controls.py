@@ -15,19 +15,23 @@ from dataclasses import dataclass, field
 from pytest_iterctl.control.limits import Allowance
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import TaskState
-from pytest_iterctl.gate.baseline import GOOD, named
+from pytest_iterctl.gate.baseline import BAD, GOOD, named
 from pytest_iterctl.gate.comparison import Gap
 from pytest_iterctl.gate.findings import Finding
 from pytest_iterctl.gate.mutants import mutants
-from pytest_iterctl.gate.sabotage import functions_of, sabotaged, sabotaged_at
+from pytest_iterctl.gate.sabotage import functions_of, sabotaged, sabotaged_at, watching_equality
+from pytest_iterctl.gate.watched import agreeing
 from pytest_iterctl.loop.base import Base, Bases
 from pytest_iterctl.loop.change import SortedChange, sources_of
 from pytest_iterctl.loop.rooms import Control, Exam, Examined, Examiner
 from pytest_iterctl.plan.frozen import FrozenTask
+from pytest_iterctl.text import one_line
 
 __all__ = ["Controlled", "Controls", "Target"]
 
 _MOST_TARGETS = 200
+_CHOOSING = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
+_CHOOSING_FLAGS = ("-k", "--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--sw", "--stepwise")
 #: Single tests may take this many times what they took together, and some seconds to start.
 _ALONE_SHARE, _ALONE_START = 3.0, 20.0
 _RESULT = frozenset({"failed", "error", "skipped", "xfailed"})
@@ -39,6 +43,20 @@ class Target:
 
     options: tuple[str, ...]
     prefix: str
+
+    @property
+    def everything(self) -> tuple[str, ...]:
+        """The options without those that choose among tests: for files that the task never heard of."""
+        kept: list[str] = []
+        skip = False
+        for option in self.options:
+            if skip:
+                skip = False
+            elif option in _CHOOSING:
+                skip = True
+            elif not option.startswith((*(f"{name}=" for name in _CHOOSING), *_CHOOSING_FLAGS)):
+                kept.append(option)
+        return tuple(kept)
 
     @classmethod
     def of(cls, bases: Bases, task: FrozenTask, facts: Mapping[str, object]) -> Target:
@@ -79,6 +97,18 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class _Broken:
+    """A run in which something was broken: who is green all the same, and who came to no result."""
+
+    green: tuple[str, ...]
+    reached: frozenset[str] = frozenset()  # tests that called something broken
+    alone: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
+    problem: str = ""  # why the run as a whole came to nothing
+    probes: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Controls:
     bases: Bases
     task: TaskState
@@ -109,25 +139,37 @@ class Controls:
     # The negative control --------------------------------------------------------------------------------------------
 
     def _negative(self, targets: tuple[str, ...], found: Controlled) -> Mapping[str, tuple[str, str]]:
-        """The control, and on the way what the targets did alone, before anything was broken."""
+        """The control, and on the way what the targets did alone, before anything was broken.
+
+        First the functions give back what nobody asked for, so that the tests' own assertions must fail. What stays
+        green then is made to fail itself, inside of the test: if even that is not seen, the result is forged. The rest
+        may not look at what it gets, so the functions raise.
+        """
         changed = frozenset(self.change.names)
-        left, reached, alone = self._broken(targets, self._sabotage(changed), "raise", alone=True)
+        breaking = self._sabotage(changed)
+        first = self._broken(
+            targets, lambda name: {**breaking(name), **self._watching(targets, name)}, "return", alone=True
+        )
+        found.findings += agreeing(first.probes, product=lambda path: not self.change.protection.is_protected(path))
+        if any(finding.certain for finding in found.findings):
+            return first.alone
+        left, alone, silent = first.green, first.alone, first.silent
+        reached: frozenset[str] = first.reached
         if left:
-            left, again, _ = self._broken(left, self._sabotage(None), "return")
-            reached = reached & again
-        proved = len(targets) - len(left)
-        if proved:
+            forged = self._broken(left, lambda _name: {}, "fail").green
+            if forged:
+                passes = "pass" if len(forged) > 1 else "passes"
+                text = f"{named(forged)} {passes} although made to fail: the result is forged."
+                found.findings.append(Finding("", 0, "control", True, text))
+                return alone
+            again = self._broken(left, self._sabotage(None), "raise")
+            left, reached, silent = again.green, reached & again.reached, (*silent, *again.silent)
+        self._tell_silent(first, silent, found)
+        proved = len(targets) - len(left) - len(silent)
+        if proved > 0:
             found.checked.append(
                 f"negative control: {counted(proved, 'target test')} red when the base's functions break"
             )
-        if not left:
-            return alone
-        forged, _, _ = self._broken(left, lambda _name: {}, "fail")
-        if forged:
-            passes = "pass" if len(forged) > 1 else "passes"
-            text = f"{named(forged)} {passes} although made to fail: the result is forged."
-            found.findings.append(Finding("", 0, "control", True, text))
-            return alone
         stubborn = [test for test in left if test in reached]
         if stubborn:
             text = f"{named(stubborn)} still pass when every function of the base is broken."
@@ -137,13 +179,34 @@ class Controls:
             found.unchecked.append(f"negative control: {counted(rest, 'target test')} call no function of the base")
         return alone
 
+    def _watching(self, targets: tuple[str, ...], name: str) -> Mapping[str, bytes]:
+        """The target tests' own files, asking about every equality whether the values are equal to just anything."""
+        root = self.base.facts.get("root")
+        start = os.path.relpath(root, self.bases.root.resolve()) if isinstance(root, str) and root else "."
+        paths = {os.path.normpath(os.path.join(start, test.partition("::")[0])) for test in targets}  # noqa: PTH118
+        tests = sources_of(self.bases, self.base.manifest, (path for path in paths if path.endswith(".py")))
+        made = {
+            path: watching_equality(data, name)
+            for path, data in tests.items()
+            if self.change.protection.is_protected(path)
+        }
+        return {path: data for path, data in made.items() if data is not None}
+
+    def _tell_silent(self, first: _Broken, silent: tuple[str, ...], found: Controlled) -> None:
+        """Tests that came to no result when things broke prove nothing, and where nothing ran at all it is strange."""
+        if first.problem:
+            text = f"the negative control came to no result, though the tests run otherwise: {first.problem}."
+            found.findings.append(Finding("", 0, "control-evaded", False, text))
+        elif silent:
+            found.unchecked.append(f"negative control: {counted(len(silent), 'target test')} could not be found again")
+
     def _sabotage(self, only: frozenset[str] | None) -> Callable[[str], Mapping[str, bytes]]:
         """The sources of the change (or of the whole product) with the base's own functions broken."""
         is_protected = self.change.protection.is_protected
         before = sources_of(self.bases, self.base.manifest, only)
-        after = {**before, **sources_of(self.bases, self.change.contribution.laid, self.change.names)}
-        for name in self.change.contribution.removed:
-            after.pop(os.fsdecode(name), None)
+        names = frozenset(self.change.names)
+        after = {path: data for path, data in before.items() if path not in names}
+        after |= sources_of(self.bases, self.change.contribution.laid, names)
         own = frozenset(
             function
             for path, data in before.items()
@@ -168,12 +231,12 @@ class Controls:
         variant: str,
         *,
         alone: bool = False,
-    ) -> tuple[tuple[str, ...], frozenset[str], Mapping[str, tuple[str, str]]]:
-        """The targets that still pass with these sources, those that called something broken, and each alone before."""
+    ) -> _Broken:
+        """What the targets do with these sources."""
         control = Control.fresh(variant)
         made = sources(control.name)
         if not made and variant != "fail" and not alone:
-            return targets, frozenset(), {}
+            return _Broken(targets)
         exam = Exam(control=control, alone=alone, alone_seconds=self._time_alone(targets))
         # Tracebacks of tests that are meant to fail are of no use to anybody.
         ran = self._run(targets, exam, sources=made, extra=("--tb=no", "--no-summary"))
@@ -181,8 +244,16 @@ class Controls:
         counts = [probe.get("reached") for probe in probes]
         reached = frozenset(test for each in counts if isinstance(each, dict) for test in each)
         outcomes = ran.tested.outcomes
-        seen = ran.tested.log.alone if ran.tested.log is not None else {}
-        return tuple(test for test in targets if outcomes.get(test) in GOOD), reached, seen
+        log = ran.tested.log
+        broke_off = log is None or not log.finished or bool(log.collect_errors)
+        return _Broken(
+            tuple(test for test in targets if outcomes.get(test) in GOOD),
+            reached,
+            log.alone if log is not None else {},
+            tuple(test for test in targets if outcomes.get(test) not in GOOD | BAD),
+            one_line(ran.suite.reason, 200) if broke_off else "",
+            probes,
+        )
 
     def _time_alone(self, targets: tuple[str, ...]) -> float:
         together = sum(self.room.tested.durations.get(test, 0.0) for test in targets)
@@ -202,7 +273,7 @@ class Controls:
         if not broken("_"):
             return tests
         try:
-            passing, _, _ = self._broken(tests, broken, "raise")
+            passing = self._broken(tests, broken, "raise").green
         except _StoppedError:
             return None
         return tuple(test for test in tests if test not in passing)
@@ -223,11 +294,26 @@ class Controls:
             found.checked.append(f"{counted(good, 'target test')} passed alone")
         if good + len(wrong) < len(targets):
             found.unchecked.append(f"{len(targets) - good - len(wrong)} of {len(targets)} target tests alone")
-        if wrong:
-            first = alone[wrong[0]][1].strip().rsplit("\n", 1)[-1][:160]
-            text = f"{named(wrong)} {'pass' if len(wrong) > 1 else 'passes'} only together with other tests"
-            undo = "make each of them pass by itself; a result must not depend on what was called before"
-            found.gaps.append(Gap("alone", f"{text} ({first})" if first else text, undo, tuple(wrong)))
+        if not wrong:
+            return
+        why = alone[wrong[0]][1].strip().rsplit("\n", 1)[-1][:160]
+        text = f"{named(wrong)} {'pass' if len(wrong) > 1 else 'passes'} only together with other tests"
+        text = f"{text} ({why})" if why else text
+        if self._built_on_each_other(wrong):
+            found.findings.append(
+                Finding("", 0, "depends-on-order", False, f"{text}: perhaps they are built on each other.")
+            )
+            return
+        undo = "make each of them pass by itself; a result must not depend on what was called before"
+        found.gaps.append(Gap("alone", text, undo, wrong))
+
+    def _built_on_each_other(self, tests: tuple[str, ...]) -> bool:
+        """Whether the tests pass with the others of their own classes, or files, and with nothing else."""
+        if any("::" not in test for test in tests):
+            return False
+        homes = tuple(dict.fromkeys(test.rpartition("::")[0] for test in tests))
+        ran = self._run(homes, Exam())
+        return all(ran.tested.outcomes.get(test) in GOOD for test in tests)
 
     # Mutants ---------------------------------------------------------------------------------------------------------
 

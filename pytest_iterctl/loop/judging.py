@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pytest_iterctl.control.evidence import (
     GateEvidence,
-    GateFinding,
     GateVerdict,
-    IntegrityGap,
+    LeftOut,
     Outcome,
     SuiteEvidence,
 )
@@ -29,35 +28,20 @@ from pytest_iterctl.gate.doctests import lost_examples
 from pytest_iterctl.gate.findings import Finding
 from pytest_iterctl.gate.literals import hard_coded
 from pytest_iterctl.gate.watched import Watched, surprises
-from pytest_iterctl.loop.base import Base, Bases, excused, own_suite
+from pytest_iterctl.loop.base import Base, Bases
 from pytest_iterctl.loop.change import SortedChange, sorted_change, sources_of
 from pytest_iterctl.loop.controls import Controls, Target
+from pytest_iterctl.loop.proving import excused, own_suite
+from pytest_iterctl.loop.record import ASK, Record, evidence, told, without
 from pytest_iterctl.loop.rooms import Exam, Examined, Examiner
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work.interpreter import difference, installed_folders, take
 from pytest_iterctl.work.vault import Manifest
 
-__all__ = ["Judge", "judged_base"]
+__all__ = ["Judge"]
 
-#: Rules whose findings a reviewer or a person looks at before a change is accepted; others are told, no more.
-_ASK = frozenset({"hard-coded", "names-a-test", "runs-hidden-text", "mends-tests"})
 _SHOWN = 20
 _AGAIN = 50  # failing tests that are run once more, to tell those that fail now and then
-
-
-@dataclass(slots=True)
-class _Record:
-    """What has been found so far."""
-
-    gaps: list[Gap] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-    new_tests: str = ""
-
-    @property
-    def certain(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.certain]
 
 
 class StoppedError(Exception):
@@ -87,7 +71,7 @@ class Judge:
     def _judge(self) -> GateEvidence:
         base = self.bases.load(self.task)
         change = sorted_change(self.bases, base, self.task)
-        record = _Record()
+        record = Record()
         green = self.attempt.suite is not None and self.attempt.suite.passed
         self._read(base, change, record, whole=green)
         if not green:
@@ -100,7 +84,7 @@ class Judge:
         self.keep_output(room.tested.output)
         suite = excused(room.suite, self._flaky(base))
         if room.tested.log is not None:
-            seen = Watched.of(room.tested.log.probes)
+            seen = replace(Watched.of(room.tested.log.probes), touched=room.touched)
             found = surprises(base.watched, seen, changed=frozenset(change.names), tests=frozenset(base.baseline.tests))
             record.findings += found
             if not base.watched.seen:
@@ -119,14 +103,15 @@ class Judge:
 
     # Reading the change ----------------------------------------------------------------------------------------------
 
-    def _read(self, base: Base, change: SortedChange, record: _Record, *, whole: bool) -> None:
+    def _read(self, base: Base, change: SortedChange, record: Record, *, whole: bool) -> None:
         names = change.names
         before = dict(sources_of(self.bases, base.manifest, None if whole else names))
         before |= sources_of(self.bases, base.manifest, names)
-        after = {**before, **sources_of(self.bases, change.contribution.laid, names)}
-        for name in change.contribution.removed:
-            after.pop(os.fsdecode(name), None)
-        record.findings += audit(before, after, is_protected=change.protection.is_protected)
+        # Of what changed, only what the change says is looked at: never the base's text in its place.
+        after = {path: data for path, data in before.items() if path not in names}
+        after |= sources_of(self.bases, change.contribution.laid, names)
+        added = [os.fsdecode(name) for name in change.contribution.laid.files if name not in base.manifest.files]
+        record.findings += audit(before, after, is_protected=change.protection.is_protected, green=whole, added=added)
         if whole:
             self._examples(base, before, after, record)
         if whole:
@@ -134,7 +119,7 @@ class Judge:
             record.findings += hard_coded(before, after, tests, is_protected=change.protection.is_protected)
             record.checked.append(f"{counted(len(names), 'changed file')} read for ways round the tests")
 
-    def _examples(self, base: Base, before: Mapping[str, bytes], after: Mapping[str, bytes], record: _Record) -> None:
+    def _examples(self, base: Base, before: Mapping[str, bytes], after: Mapping[str, bytes], record: Record) -> None:
         """Doctests stand in the product's own files, so they can't be restored: they must not have changed."""
         tested = {test.partition("::")[0] for test in base.baseline.tests}
         ours = [path for path in before if any(path == file or path.endswith(f"/{file}") for file in tested)]
@@ -149,7 +134,7 @@ class Judge:
             text = f"{counted(len(lost), 'doctest example')} of the base changed or gone: {one_line(named(lost), 300)}"
             record.gaps.append(Gap("doctest", text, "put the examples back as they were and mend the code"))
 
-    def _environment_changed(self, base: Base, record: _Record) -> bool:
+    def _environment_changed(self, base: Base, record: Record) -> bool:
         """An interpreter that somebody has changed can't be trusted with a verdict."""
         if base.fingerprint is None:
             if self.task.task.test is not None:
@@ -205,7 +190,7 @@ class Judge:
         self,
         base: Base,
         change: SortedChange,
-        record: _Record,
+        record: Record,
         room: Examined,
         suite: SuiteEvidence,
         examiner: Examiner,
@@ -217,18 +202,21 @@ class Judge:
             return self._evidence("failed", room.unprepared, change, record, suite=suite)
         suite = self._now_and_then(base, change, suite, examiner)
         record.gaps += self._silent(base, change)
-        told = one_line(f"not in the clean room: {suite.reason}", 300)
+        red = one_line(f"not in the clean room: {suite.reason}", 300)
         if record.certain:
-            return self._evidence("incident", f"{told}; {_told(record.certain)}", change, record, suite=suite)
+            return self._evidence("incident", f"{red}; {told(record.certain)}", change, record, suite=suite)
         if suite.intermittent and set(suite.intermittent) == set(suite.failing):
             reason = f"and not every time in the clean room: {named(suite.intermittent)} failed, then passed"
             return self._evidence("failed", reason, change, record, suite=suite)
         explaining = [each for each in change.left_out if each.protected] or list(change.left_out)
+        explaining = explaining or [
+            LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)
+        ]
         if explaining:
             paths = named([each.path for each in explaining])
-            record.gaps.insert(0, _without_protected(paths, protected=explaining[0].protected))
-            return self._evidence("gaps", f"{told} (without {paths})", change, record, suite=suite)
-        reason = f"{told}; nothing that was left out explains it"
+            record.gaps.insert(0, without(paths, protected=explaining[0].protected))
+            return self._evidence("gaps", f"{red} (without {paths})", change, record, suite=suite)
+        reason = f"{red}; nothing that was left out explains it"
         return self._evidence("incident", reason, change, record, suite=suite)
 
     def _now_and_then(
@@ -248,7 +236,7 @@ class Judge:
             return ()
         return [replace(gap, text=f"in the work tree, {gap.text}") for gap in compare(base.baseline, self.outcomes)]
 
-    def _compare(self, base: Base, record: _Record, room: Examined) -> None:
+    def _compare(self, base: Base, record: Record, room: Examined) -> None:
         now = room.tested.outcomes
         record.gaps += compare(base.baseline, now)
         if base.baseline.runs:
@@ -266,7 +254,7 @@ class Judge:
                 Gap("no-finish", "the probe in the clean room did not report", "let the tests run through")
             )
 
-    def _wider(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner) -> None:
+    def _wider(self, base: Base, change: SortedChange, record: Record, examiner: Examiner) -> None:
         """The rest of the suite: what failed before is not the agent's to fix, what passed must go on passing."""
         arguments = own_suite(self.task.task)
         if arguments is None or base.suite is None:
@@ -292,7 +280,7 @@ class Judge:
         else:
             record.checked.append(f"{counted(len(others), 'test')} of the wider suite are no worse than before")
 
-    def _new_tests(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner) -> None:
+    def _new_tests(self, base: Base, change: SortedChange, record: Record, examiner: Examiner) -> None:
         """Tests that the agent added say something about its work, and nothing about whether it is accepted."""
         files = sorted(os.fsdecode(name) for name in change.new_tests.files)
         if not files or self.task.task.test is not None:
@@ -305,11 +293,11 @@ class Judge:
             return
         start = os.path.relpath(self.bases.root, self.bases.bench.directory)
         target = Target.of(self.bases, self.task.task, base.facts)
-        arguments = (*target.options, *(os.path.normpath(os.path.join(start, path)) for path in programs))  # noqa: PTH118
+        arguments = (*target.everything, *(os.path.normpath(os.path.join(start, path)) for path in programs))  # noqa: PTH118
         ran = self._run(examiner, change, Exam(), also=change.new_tests, tests=arguments)
         record.new_tests = f"{named(programs)}: {ran.suite.reason or ran.suite.outcome}"
 
-    def _hidden(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner) -> None:
+    def _hidden(self, base: Base, change: SortedChange, record: Record, examiner: Examiner) -> None:
         if not base.hidden.files:
             record.unchecked.append("whether the change fits more than the tests that the agent saw (no hidden_tests)")
             return
@@ -319,7 +307,7 @@ class Judge:
             start = os.path.relpath(self.bases.root, self.bases.bench.directory)
             paths = [os.fsdecode(name) for name in base.hidden.files if change.protection.is_test(os.fsdecode(name))]
             target = Target.of(self.bases, self.task.task, base.facts)
-            arguments = (*target.options, *(os.path.normpath(os.path.join(start, path)) for path in paths))  # noqa: PTH118
+            arguments = (*target.everything, *(os.path.normpath(os.path.join(start, path)) for path in paths))  # noqa: PTH118
             room = self._run(examiner, change, Exam(), also=base.hidden, tests=arguments)
         if room.suite.passed:
             record.checked.append(f"hidden tests: {room.suite.counts.passed} passed")
@@ -335,7 +323,7 @@ class Judge:
             Gap("hidden", text, "solve what the task asks for, for all inputs, not only for the tested ones")
         )
 
-    def _weigh(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner, room: Examined) -> None:
+    def _weigh(self, base: Base, change: SortedChange, record: Record, examiner: Examiner, room: Examined) -> None:
         """An object that agrees with everything is a cheat if a test's pass depends on it, and a wild card if not."""
         doubtful = [finding for finding in record.certain if finding.rule == "agrees-with-everything"]
         if not doubtful or len(doubtful) < len(record.certain) or self.task.task.test is not None:
@@ -354,7 +342,7 @@ class Judge:
 
     # Before acceptance -----------------------------------------------------------------------------------------------
 
-    def _controls(self, base: Base, change: SortedChange, record: _Record, examiner: Examiner, room: Examined) -> None:
+    def _controls(self, base: Base, change: SortedChange, record: Record, examiner: Examiner, room: Examined) -> None:
         if self.task.task.test is not None:
             record.unchecked.append("controls: they need pytest")
             return
@@ -377,18 +365,18 @@ class Judge:
             record.checked += found.checked
             record.unchecked += found.unchecked
         if self.task.settings.mutants:
-            told = controls.mutants(self.task.settings.mutants, targets or tuple(room.tested.outcomes))
-            if told is None:
+            tried = controls.mutants(self.task.settings.mutants, targets or tuple(room.tested.outcomes))
+            if tried is None:
                 raise StoppedError
-            record.findings += told.findings
-            record.checked += told.checked
-            record.unchecked += told.unchecked
+            record.findings += tried.findings
+            record.checked += tried.checked
+            record.unchecked += tried.unchecked
 
     # The conclusion --------------------------------------------------------------------------------------------------
 
-    def _conclusion(self, change: SortedChange, record: _Record, room: Examined, suite: SuiteEvidence) -> GateEvidence:
+    def _conclusion(self, change: SortedChange, record: Record, room: Examined, suite: SuiteEvidence) -> GateEvidence:
         if record.certain:
-            return self._evidence("incident", _told(record.certain), change, record, suite=suite)
+            return self._evidence("incident", told(record.certain), change, record, suite=suite)
         if record.gaps:
             reason = "; ".join(gap.text for gap in record.gaps[:3])
             return self._evidence("gaps", f"but {reason}", change, record, suite=suite)
@@ -399,93 +387,34 @@ class Judge:
             )
             for path in mended
         ]
-        asking = [finding for finding in record.findings if finding.rule in _ASK]
-        self._write_judged(change, room)
+        asking = [finding for finding in record.findings if finding.rule in ASK]
+        self._keep_report(room)
         reason = "the tests pass in the clean room"
         if change.is_empty and change.left_out:
             reason += " without any of the change"
-        return self._evidence("accepted", reason, change, record, suite=suite, ask=_told(asking) if asking else "")
+        return self._evidence("accepted", reason, change, record, suite=suite, ask=told(asking) if asking else "")
 
-    def _write_judged(self, change: SortedChange, room: Examined) -> None:
+    def _keep_report(self, room: Examined) -> None:
         folder = self.bases.folder(self.task.id)
         if room.junit is not None:
             (folder / "junit.name").write_text(room.junit[0], encoding="utf-8")
             (folder / "junit.xml").write_bytes(room.junit[1])
-        change.accepted().write(folder / f"judged-{self.attempt.iteration}.jsonl")
 
     def _evidence(
         self,
         verdict: GateVerdict,
         reason: str,
         change: SortedChange,
-        record: _Record,
+        record: Record,
         *,
         suite: SuiteEvidence | None = None,
         ask: str = "",
     ) -> GateEvidence:
-        if verdict != "accepted" and suite is not None and suite.passed:
-            # A person may accept it all the same, and then this is what was judged.
+        if suite is not None and suite.passed:
+            # Also where it is not accepted: a person may accept it all the same, and then this is what was judged.
             change.accepted().write(self.bases.folder(self.task.id) / f"judged-{self.attempt.iteration}.jsonl")
-        excused_here = suite.excused if suite is not None else ()
-        return GateEvidence(
-            verdict=verdict,
-            reason=one_line(reason, 500),
-            suite=suite,
-            gaps=tuple(
-                IntegrityGap(kind=gap.kind, text=one_line(gap.text, 500), undo=gap.undo, tests=gap.tests[:_SHOWN])
-                for gap in record.gaps
-            ),
-            findings=tuple(_finding(finding) for finding in record.findings[:_SHOWN]),
-            left_out=change.left_out[: _SHOWN * 5],
-            may_change=change.permitted[: _SHOWN * 5],
-            new_tests=one_line(record.new_tests, 300),
-            flaky=excused_here,
-            checked=tuple(record.checked),
-            unchecked=tuple(record.unchecked),
-            ask=one_line(ask, 500),
-            judged=change.accepted().digest(),
-        )
-
-
-def judged_base(task: TaskState) -> GateEvidence:
-    """The baseline's own verdict: nobody has changed anything, and the room was tried on just that."""
-    proof = task.proof
-    if proof is None or proof.suite is None:
-        return GateEvidence(verdict="failed", reason="and the clean room was not tried")
-    verdict: GateVerdict = "accepted" if proof.suite.passed else "failed"
-    reason = (
-        "the tests pass in the clean room" if proof.suite.passed else f"not in the clean room: {proof.suite.reason}"
-    )
-    return GateEvidence(
-        verdict=verdict,
-        reason=one_line(reason, 500),
-        suite=proof.suite,
-        flaky=proof.suite.excused,
-        judged=Manifest().digest(),
-    )
+        return evidence(verdict, reason, change, record, suite=suite, ask=ask)
 
 
 def _without(outcomes: Mapping[str, str], known: set[str]) -> Mapping[str, str]:
     return {test: outcome for test, outcome in outcomes.items() if test not in known}
-
-
-def _without_protected(paths: str, *, protected: bool) -> Gap:
-    if protected:
-        text = f"the tests pass only with changes to {paths}, which are restored before judging"
-        return Gap("protected-edit", text, f"undo the changes to {paths} and mend the code; if a test is wrong, say so")
-    text = f"the tests pass only with {paths}, which can't be part of the result"
-    return Gap("left-out", text, f"make it work without {paths}")
-
-
-def _finding(finding: Finding) -> GateFinding:
-    where = f"{finding.path}:{finding.line}" if finding.path else ""
-    return GateFinding(where=where, rule=finding.rule, certain=finding.certain, text=one_line(finding.text, 300))
-
-
-def _told(findings: Iterable[Finding]) -> str:
-    lines = []
-    for finding in findings:
-        place = f"{finding.path}:{finding.line} " if finding.path else ""
-        lines.append(f"{place}{finding.text}".rstrip("."))
-    more = f" (and {len(lines) - 3} more)" if len(lines) > 3 else ""  # noqa: PLR2004 - three are read
-    return "; ".join(lines[:3]) + more

@@ -6,8 +6,9 @@ import json
 import os
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import string
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -52,7 +53,9 @@ class Control:
 
     @classmethod
     def fresh(cls, variant: str) -> Control:
-        return cls(f"_{secrets.token_hex(6)}", variant)
+        # Of no shape that a product could look for among the built-ins.
+        letters = string.ascii_lowercase
+        return cls("".join(secrets.choice(letters) for _ in range(5 + secrets.randbelow(9))) + "_of", variant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Examined:
     unprepared: str = ""
     junit: tuple[str, bytes] | None = None  # the user's own report: its path below the root, and its content
     bytecode: Manifest = field(default_factory=Manifest)
+    touched: frozenset[str] = frozenset()  # protected files that were written to while the tests ran
 
     @property
     def suite(self) -> SuiteEvidence:
@@ -119,9 +123,13 @@ class Examiner:
             if problem:
                 return Examined(_never_begun(problem, output), problem)
             where.mkdir(parents=True, exist_ok=True)
+            watched = exam.protected if exam is not None else ()
+            before = _change_times(room.tree, watched)
             tested = bench.test(task, allowance, tick, extra=(*self._rootdir(room), *extra) if not task.test else ())
             compiled = self._compiled(room) if keep_bytecode else Manifest()
-            return Examined(tested, junit=self._junit(tested, room), bytecode=compiled)
+            after = _change_times(room.tree, watched)
+            touched = frozenset(name for name in watched if before.get(name) != after.get(name))
+            return Examined(tested, junit=self._junit(tested, room), bytecode=compiled, touched=touched)
 
     @contextmanager
     def _opened(
@@ -213,6 +221,15 @@ class Examiner:
         text = path.read_bytes().decode("utf-8", "surrogateescape")
         mapped = out_of_room(text, self.root, room.tree).encode("utf-8", "surrogateescape")
         return str(path.relative_to(room.tree)), mapped
+
+
+def _change_times(tree: Path, names: Iterable[str]) -> dict[str, int]:
+    """When each file was last changed in any way: a time that nobody can set back."""
+    found = {}
+    for name in names:
+        with suppress(OSError):
+            found[name] = os.lstat(tree / name).st_ctime_ns
+    return found
 
 
 def _never_begun(problem: str, output: str) -> Tested:

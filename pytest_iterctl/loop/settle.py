@@ -14,7 +14,7 @@ from pytest_iterctl.loop.base import Bases
 from pytest_iterctl.loop.change import GONE
 from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.workspace import Workspace
-from pytest_iterctl.text import one_line
+from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.commit import commit_change
 from pytest_iterctl.work.placing import put_back, take_away
 from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
@@ -22,6 +22,8 @@ from pytest_iterctl.work.snapshots import Snapshot, Snapshots
 from pytest_iterctl.work.vault import Kept, Manifest
 
 __all__ = ["settle"]
+
+_SHOWN = 5
 
 
 def settle(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> None:
@@ -73,12 +75,16 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
     folder = bases.folder(task.id)
     judged = Manifest.read(folder / f"judged-{attempt.iteration}.jsonl", attempt.gate.judged)
     base = bases.load(task)
-    current = bases.snapshots.take(ref, message)
+    current = bases.snapshots.take(f"{ref}-before", message)
     changed, gone = bases.vault.changed(bases.root, base.manifest, base.stamps)
     told = [name for name in bases.snapshots.names(current.commit) if name not in base.manifest.files]
+    since = _edited_since(history, bases, task, current)
+    agents = {os.fsencode(each.path) for each in attempt.gate.left_out}
     wanted = {
         name: judged.files.get(name, base.manifest.files.get(name, GONE))
         for name in dict.fromkeys((*judged.files, *changed, *gone, *told))
+        # What somebody else has changed since the tests ran is theirs, unless it is in the place of what was judged.
+        if name in judged.files or name in agents or name not in since
     }
     present = bases.vault.keep(bases.root, wanted).files
     differing = {name: kept for name, kept in wanted.items() if present.get(name, GONE) != kept}
@@ -89,6 +95,17 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
     forget_all_bytecode(bases.root, (*base.manifest.files, *judged.files))
     _write_report(bases, folder)
     return bases.snapshots.take(ref, message)
+
+
+def _edited_since(history: History, bases: Bases, task: TaskState, current: Snapshot) -> frozenset[bytes]:
+    """What has changed since the last snapshot of the task, by a person or by whoever reviewed: told, and kept."""
+    if not task.latest_tree or current.tree == task.latest_tree:
+        return frozenset()
+    names = frozenset(bases.snapshots.changed_names(task.latest, current.commit))
+    shown = ", ".join(file_name(name) for name in sorted(names)[:5]) + ("…" if len(names) > _SHOWN else "")
+    kept = f"as it was then it is kept as {current.commit[:12]}"
+    history.record(Warned(text=f"the work tree of {task.id} was edited after its tests had run: {shown}; {kept}"))
+    return names
 
 
 def _put(bases: Bases, wanted: Mapping[bytes, Kept]) -> None:

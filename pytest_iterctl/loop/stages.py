@@ -32,10 +32,12 @@ from pytest_iterctl.control.steps import Judge as JudgeStep
 from pytest_iterctl.errors import StoreError
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.gate.baseline import GOOD
-from pytest_iterctl.loop.base import Bases, excused
+from pytest_iterctl.loop.base import Bases
 from pytest_iterctl.loop.controls import Target
 from pytest_iterctl.loop.history import History, now
-from pytest_iterctl.loop.judging import Judge, judged_base
+from pytest_iterctl.loop.judging import Judge
+from pytest_iterctl.loop.proving import excused, prove
+from pytest_iterctl.loop.record import judged_base
 from pytest_iterctl.loop.sessions import Session, session_for
 from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
 from pytest_iterctl.loop.workspace import Workspace
@@ -164,7 +166,7 @@ class Stages:
         # Not claimed: it changes nothing in the work tree, and whoever was killed in it begins it again.
         task = self.state.task(step.task)
         attempt = attempt_at(self.state, task, step.iteration)
-        proof = self.bases.prove(task, self._time_left(attempt, task.settings.test_timeout))
+        proof = prove(self.bases, task, self._time_left(attempt, task.settings.test_timeout))
         if proof is None:
             return
         self.history.record(BaseProved(task=task.id, proof=proof))

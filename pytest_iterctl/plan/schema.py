@@ -15,7 +15,12 @@ __all__ = ["plan_schema", "settings_reference"]
 _NOT_NULL: JsonSchemaValue = {"not": {"type": "null"}}
 _DURATION = "duration"
 #: Defaults that the models can't hold, because they depend on something else.
-_DEFAULTS = {"test_timeout": "as `timeout`", "safety": "`normal`", "python": "the one that runs iterctl"}
+_DEFAULTS = {
+    "test_timeout": "as `timeout`",
+    "safety": "`normal`",
+    "python": "the one that runs iterctl",
+    "prepare": "none",
+}
 
 
 class _Plain(GenerateJsonSchema):

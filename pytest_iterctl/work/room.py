@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ __all__ = ["Contribution", "LeftOut", "Room", "bytecode_of", "contribution", "op
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "py", "iniconfig", "packaging", "pygments", "exceptiongroup"})
 _STARTED_BY_PYTHON = frozenset({"sitecustomize.py", "usercustomize.py"})
 _METADATA = (".dist-info", ".egg-info")
-_COMPILED = (".pyc", ".pyo")
+_COMPILED = (".pyc", ".pyo", ".so", ".pyd")
+_SCRATCH, _PREFIX = "tmp", "it-"
 #: When the sources of a room were written, as far as Python is told.
 _DATE = 1_000_000_000
 
@@ -97,8 +99,8 @@ def contribution(
         reason = _objection(name, is_protected=is_protected)
         if not reason and name not in base.files:
             reason = _shadowed(PurePosixPath(os.fsdecode(name)), installed, folders)
-        if not reason and kept.kind == "link" and (target_of is None or _leads_out(name, target_of(kept))):
-            reason = "is a link that leads out of the tree"
+        if not reason and kept.kind == "link":
+            reason = _objection_to_link(name, target_of(kept) if target_of is not None else b"/")
         if reason:
             left_out.append(LeftOut(file_name(name), reason))
         else:
@@ -132,12 +134,16 @@ def open_room(
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     outer = place / "room"
     if outer.exists() or outer.is_symlink():
-        _clear(outer)  # of a driver that was killed
+        _clear_left_behind(outer)
     outer.mkdir(mode=0o700)
+    scratch: Path | None = None
     try:
-        around = "around" if name in {"home", "tmp", "bytecode"} else ""
-        room = Room(outer / around / name, outer / "home", outer / "tmp", outer / "bytecode")
-        for folder in (room.tree, room.home, room.scratch, room.bytecode):
+        around = "around" if name in {"home", "bytecode", _SCRATCH} else ""
+        # Sockets have short names, and folders of state long ones: temporary files lie where others do.
+        scratch = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        (outer / _SCRATCH).symlink_to(scratch)
+        room = Room(outer / around / name, outer / "home", scratch, outer / "bytecode")
+        for folder in (room.tree, room.home, room.bytecode):
             folder.mkdir(mode=0o700, parents=True)
         files = _put_together(base, change)
         if also is not None:
@@ -147,6 +153,8 @@ def open_room(
         yield room
     finally:
         _clear(outer)
+        if scratch is not None:
+            _clear(scratch)
 
 
 def bytecode_of(room: Room, source: bytes) -> bytes:
@@ -161,6 +169,16 @@ def _still_good(bytecode: Manifest, base: Manifest, files: Mapping[bytes, Kept],
     stale = tuple(bytecode_of(room, name) for name in changed if name.endswith(b".py"))
     kept = {name: kept for name, kept in bytecode.files.items() if not stale or not name.startswith(stale)}
     return Manifest(MappingProxyType(kept))
+
+
+def _clear_left_behind(outer: Path) -> None:
+    """The room of a driver that was killed, and the temporary folder that belongs to it."""
+    link = outer / _SCRATCH
+    if link.is_symlink():
+        scratch = link.readlink()
+        if scratch.parent == Path(tempfile.gettempdir()) and scratch.name.startswith(_PREFIX):
+            _clear(scratch)
+    _clear(outer)
 
 
 def _clear(folder: Path) -> None:
@@ -200,6 +218,13 @@ def _objection(name: bytes, *, is_protected: Callable[[str], bool]) -> str:
     if any(part.endswith(_METADATA) for part in path.parts):
         return "is metadata of an installed package, which could register a plugin"
     return ""
+
+
+def _objection_to_link(name: bytes, target: bytes) -> str:
+    if _leads_out(name, target):
+        return "is a link that leads out of the tree"
+    is_module = name.endswith((b".py", b".pyw")) or target.endswith((b".py", b".pyw"))
+    return "is a link in the place of a program" if is_module else ""
 
 
 def _leads_out(name: bytes, target: bytes) -> bool:

@@ -522,3 +522,148 @@ def test_poisoned_bytecode_does_not_outlive_the_run(project: Project) -> None:
     ran = project.pytest("--iterate", f"--iterate-agent={sys.executable} {agent}")
     assert ran.code == 0, ran.err
     assert not Path(compiled).exists()
+
+
+def test_what_a_person_does_while_the_gate_works_is_not_undone(project: Project, tmp_path: Path) -> None:
+    """A person goes on in the same tree: their files are theirs, and what is in the way of the result is kept."""
+    project.write("README.md", "first\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "readme")
+    hook = (
+        "import pathlib\npathlib.Path('notes.txt').write_text('mine')\npathlib.Path('README.md').write_text('edited')\n"
+    )
+    project.write("test_calc.py", TESTS)
+    project.agent({"write": {"calc.py": FIXED}})
+    # The room's preparation runs while the gate works; it stands for a person at their editor.
+    here = tmp_path / "person.py"
+    here.write_text(
+        f"import os\nos.chdir({str(project.root)!r})\nif 'number * 2' in open('calc.py').read():\n"
+        + "".join(f"    {line}\n" for line in hook.splitlines())
+    )
+    plan(project, f"settings:\n  agent: a\n  prepare: [[{sys.executable}, {here}]]\n" + AGENTS)
+    code, _, err = run(project)
+    assert code == 0, err
+    assert (project.root / "notes.txt").read_text() == "mine"
+    assert (project.root / "README.md").read_text() == "edited"
+    assert "was edited after its tests had run" in err
+
+
+def test_tests_that_build_on_each_other_are_for_somebody_to_look_at(project: Project) -> None:
+    project.write(
+        "test_calc.py",
+        "from calc import double\n\n\nclass TestFlow:\n    kept = {}\n\n    def test_1_make(self):\n"
+        "        self.kept['x'] = double(2)\n        assert self.kept['x'] == 4\n\n"
+        "    def test_2_use(self):\n        assert self.kept['x'] == 4\n",
+    )
+    project.git("commit", "-q", "-a", "-m", "flow")
+    project.agent({"write": {"calc.py": FIXED}})
+    code, task, _ = result(project)
+    assert (code, task["reason"]) == (10, "review-pending")
+    assert any(finding["rule"] == "depends-on-order" for finding in task["gate"]["evidence"]["findings"])
+
+
+def test_a_new_file_that_git_ignores_is_named(project: Project) -> None:
+    project.write(".gitignore", "__pycache__/\n.pytest_cache/\nlib/\n")
+    project.git("commit", "-q", "-a", "-m", "ignore")
+    helper = {
+        "lib/twice.py": "def twice(n):\n    return 2 * n\n",
+        "calc.py": "from lib.twice import twice\n\n\ndef double(n):\n    return twice(n)\n",
+    }
+    project.agent({"write": helper}, {"write": {"calc.py": FIXED}})
+    code, task, _ = result(project)
+    assert task["history"][0]["reason"] == "integrity"
+    assert "lib" in project.calls[1]["prompt"]
+    assert "ignored by git" in project.calls[1]["prompt"]
+    assert code == 0
+
+
+def test_a_reader_of_files_may_read_the_tests_data(project: Project) -> None:
+    project.write("tests/data/prices.csv", "a,1\n")
+    project.write("calc.py", "def load(path):\n    raise NotImplementedError\n")
+    project.write(
+        "tests/test_load.py",
+        "from pathlib import Path\n\nfrom calc import load\n\n\ndef test_load():\n"
+        "    assert load(Path(__file__).parent / 'data' / 'prices.csv') == [['a', '1']]\n",
+    )
+    (project.root / "test_calc.py").unlink()
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "reader")
+    mended = (
+        "def load(path):\n    with open(path) as file:\n        return [line.strip().split(',') for line in file]\n"
+    )
+    project.agent({"write": {"calc.py": mended}})
+    code, _, err = result(project)
+    assert code == 0, err
+
+
+def test_sockets_and_other_short_names_work_in_the_room(project: Project) -> None:
+    project.write(
+        "test_socket.py",
+        "import socket, tempfile\n\n\ndef test_socket():\n    with socket.socket(socket.AF_UNIX) as end:\n"
+        "        end.bind(tempfile.mkdtemp() + '/a-name-of-a-usual-length.sock')\n",
+    )
+    project.agent({"write": {"calc.py": FIXED}})
+    code, _, err = result(project)
+    assert code == 0, err
+
+
+def test_a_helper_that_would_stand_in_for_the_product_is_no_new_test(project: Project) -> None:
+    project.write(
+        "tests/test_cart.py", "from cart import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
+    )
+    project.write("cart.py", "def total(items):\n    return 0\n")
+    (project.root / "test_calc.py").unlink()
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "cart")
+    project.agent({"write": {"tests/cart.py": "def total(items):\n    return 3\n"}})
+    code, task, _ = result(project, "--iterate-max=2")
+    assert (code, task["reason"]) == (10, "integrity")
+    assert [each["path"] for each in task["gate"]["evidence"]["left_out"]] == ["tests/cart.py"]
+
+
+def test_names_that_are_not_text_do_not_end_a_run(project: Project) -> None:
+    agent = project.tools / "odd.py"
+    agent.write_text(
+        "import os, pathlib\n"
+        f"pathlib.Path('calc.py').write_text({FIXED!r})\n"
+        "open(b'sh\\xe9p.py', 'w').write('X = 1\\n')\n"
+        "os.makedirs('tests', exist_ok=True)\n"
+        "open(b'tests/caf\\xe9.txt', 'w').write('x')\n"
+    )
+    options = ("--iterate-may-change=tests", "--iterate-format=json")
+    ran = project.pytest("--iterate", f"--iterate-agent={sys.executable} {agent}", *options)
+    assert ran.code == 0, ran.err
+
+
+def test_a_base_that_is_gone_is_not_asked_of_the_repository(project: Project) -> None:
+    """The agent removes what was kept and lets a filter weaken the tests: a resume finds that it is not the same."""
+    project.agent({"write": {"test_calc.py": WEAK}})
+    code, task, _ = result(project, "--iterate-max=1")
+    assert code == 10
+    (manifest,) = project.state.rglob("manifest.jsonl")
+    manifest.unlink()
+    attributes = project.root / ".git/info/attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text("test_calc.py filter=weak\n")
+    weak = project.tools / "weak"
+    weak.write_text(WEAK)
+    project.git("config", "filter.weak.smudge", f"cat {weak}")
+    run_id = project.iterctl("status", "--format", "json").json["runs"][0]["run"]
+    ran = project.iterctl("answer", run_id, "--continue", "go on", "--format", "json")
+    assert ran.code != 0
+    assert (project.root / "calc.py").read_text() == BROKEN
+    del task
+
+
+def test_hidden_tests_are_run_whole_whatever_the_task_selects(project: Project, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "test_hidden.py").write_text("from calc import double\n\n\ndef test_h():\n    assert double(50) == 100\n")
+    plan(
+        project,
+        f"settings:\n  agent: a\n  hidden_tests: [{secret}]\n" + AGENTS + "tasks:\n  - { id: t, tests: [-k, one] }\n",
+    )
+    project.agent({"write": {"calc.py": FIXED}})
+    code, task, err = run(project)
+    assert code == 0, err
+    assert any("hidden tests: 1 passed" in line for line in task["gate"]["evidence"]["checked"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -14,6 +15,7 @@ from pytest_iterctl.control.limits import Allowance
 from pytest_iterctl.control.state import Attempt, TaskState
 from pytest_iterctl.loop.base import Bases
 from pytest_iterctl.loop.judging import Judge
+from pytest_iterctl.loop.proving import prove
 from pytest_iterctl.loop.testing import Bench
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.model import Agent
@@ -88,6 +90,7 @@ def gym_of(name: str) -> Gym:
 
     base = next(each for each in every_base() if each.name == name)
     holder = Path(tempfile.mkdtemp(prefix="gym-"))
+    atexit.register(shutil.rmtree, holder, ignore_errors=True)
     folder, pristine = holder / "gym", holder / "pristine"
     site = lay_out(base, folder)
     bases = _bases(site, folder)
@@ -102,7 +105,7 @@ def gym_of(name: str) -> Gym:
             latest=snapshot.commit,
             attempts=(Attempt(0, suite=tested.suite),),
         )
-        proof = bases.prove(task, _allowed)
+        proof = prove(bases, task, _allowed)
     assert proof is not None
     assert proof.proved, proof.problem
     shutil.copytree(folder, pristine, symlinks=True)

@@ -25,8 +25,8 @@ def found(after: str, before: str = "", *, path: str = "calc.py") -> tuple[Findi
     return audit(old, {path: textwrap.dedent(after).encode()}, is_protected=is_protected)
 
 
-def rules(after: str, *, path: str = "calc.py") -> set[tuple[str, bool]]:
-    return {(finding.rule, finding.certain) for finding in found(after, path=path)}
+def rules(after: str, before: str = "", *, path: str = "calc.py") -> set[tuple[str, bool]]:
+    return {(finding.rule, finding.certain) for finding in found(after, before, path=path)}
 
 
 CERTAIN = {
@@ -506,7 +506,8 @@ def test_honest_code_gives_nothing(program: str) -> None:
 )
 def test_helpers_for_tests_and_plugins_are_suspicious_at_most(path: str) -> None:
     program = "import pytest, os, time\nx = os.environ.get('PYTEST_VERSION')\ntime.time = 1\npytest.skip('no')\n"
-    assert rules(program, path=path) == {("asks-whether-tested", False), ("patches", False), ("steers-outcome", False)}
+    eased = {("asks-whether-tested", False), ("patches", False), ("steers-outcome", False)}
+    assert rules(program, "x = 1\n", path=path) == eased
 
 
 @pytest.mark.parametrize("path", ["pkg/__main__.py", "cli.py", "scripts/make.py"])
@@ -518,7 +519,7 @@ def test_a_program_may_end_itself(path: str) -> None:
 @pytest.mark.parametrize("path", ["setup.py", "scripts/release.py", "tools/a.py", "pkg/packaging.py", "pkg/testing.py"])
 def test_a_tool_may_look_for_the_tests(path: str) -> None:
     program = "from pathlib import Path\nx = (Path(__file__).parent / 'tests').is_dir()\n"
-    assert rules(program, path=path) == {("touches-test-files", False)}
+    assert rules(program, "x = 1\n", path=path) == {("touches-test-files", False)}
 
 
 def test_a_packages_own_folder_of_tests_is_known_by_where_the_module_lies() -> None:
@@ -712,7 +713,7 @@ def test_a_syntax_error_is_no_finding() -> None:
 # Real code ----------------------------------------------------------------------------------------------------------
 
 #: Modules of the standard library whose subject is what the rules look for.
-ABOUT_IT = {"os.py", "site.py", "pty.py"}
+ABOUT_IT = {"os.py", "site.py", "pty.py", "pdb.py", "types.py", "modulefinder.py", "doctest.py", "unittest/mock.py"}
 
 
 @pytest.mark.slow
@@ -750,4 +751,8 @@ def test_this_package_as_a_change_gives_nothing_certain() -> None:
     # The probe holds on to os._exit, frames and hooks before anybody can replace them: nothing that a product does.
     modules = sorted(path for path in (root / "pytest_iterctl").rglob("*.py") if path.name != "probe.py")
     after = {path.relative_to(root).as_posix(): path.read_bytes() for path in modules}
-    assert [finding for finding in audit({}, after, is_protected=is_protected) if finding.certain] == []
+    before = {  # it is a tool for tests, about itself, and has always had its helpers
+        **dict.fromkeys(after, b""),
+        "pytest_iterctl/plugin.py": b"import pytest\nNAME = 'iterctl-witness'\n",
+    }
+    assert [finding for finding in audit(before, after, is_protected=is_protected) if finding.certain] == []

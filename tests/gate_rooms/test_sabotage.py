@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_iterctl.gate.sabotage import functions_of, sabotaged, sabotaged_at
+from pytest_iterctl.gate.sabotage import functions_of, sabotaged, sabotaged_at, watching_equality
 
 NAME = "broken_c0ffee"
 
@@ -221,6 +221,8 @@ def test_a_value_is_returned_where_only_an_inner_function_yields() -> None:
 def test_a_name_must_mean_the_same_everywhere(name: str) -> None:
     with pytest.raises(ValueError, match="name"):
         sabotaged(SAMPLE.encode(), frozenset({"label"}), name)
+    with pytest.raises(ValueError, match="name"):
+        watching_equality(b"assert a == b", name)
 
 
 # By line ------------------------------------------------------------------------------------------------------------
@@ -291,6 +293,81 @@ def test_two_lines_of_one_function_break_it_once() -> None:
     made = sabotaged_at(PLACES.encode(), frozenset({11, 12}), NAME)
     assert made is not None
     assert made.decode().count(f"{NAME}()") == 1
+
+
+# Equality -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("assert f() == g(1), f'{1 == 2}'", f"assert {NAME}.same(f(), g(1)), f'{{1 == 2}}'"),
+        ("assert a == 1 and not b == 2", f"assert {NAME}.same(a, 1) and (not {NAME}.same(b, 2))"),
+        ("assert a == b == c", None),
+        ("assert (a == b) == c == d", f"assert {NAME}.same(a, b) == c == d"),
+        ("assert (a == b) == c", f"assert {NAME}.same({NAME}.same(a, b), c)"),
+        ("assert a != b and a is b", None),
+        ("assert all(x == y for x, y in z)", f"assert all(({NAME}.same(x, y) for x, y in z))"),
+        ("assert (n := f()) == 3", f"assert {NAME}.same((n := f()), 3)"),
+        ("assert f'{a == b}'", None),
+        ("x = a == b", None),
+        ("if a == b:\n    assert x", None),
+    ],
+)
+def test_what_an_assertion_finds_equal_is_asked_of_the_name(before: str, after: str | None) -> None:
+    made = watching_equality(before.encode(), NAME)
+    assert (made.decode().strip() if made is not None else None) == after
+
+
+@pytest.mark.parametrize("source", [b"assert a == :\n", b"\0", b"assert a == " + b"-" * 9000 + b"1", b""])
+def test_tests_that_can_not_be_read_are_left_alone(source: bytes) -> None:
+    assert watching_equality(source, NAME) is None
+
+
+def test_an_assertion_that_is_watched_asserts_the_same() -> None:
+    program = '''
+        # -*- coding: latin-1 -*-
+        """PYTEST_DONT_REWRITE é"""
+        from __future__ import annotations
+        seen = []
+        def f(x):
+            "doc"
+            seen.append(x)
+            return x
+        class A:
+            def check(self):
+                assert f(1) == f(1) and not f(2) == f(3), "é"
+                return True
+        async def later():
+            assert await later2() == 1
+        async def later2():
+            return 1
+        def wrong():
+            assert f(1) == f(2)
+    '''
+    made = watching_equality(textwrap.dedent(program).encode("latin-1"), NAME)
+    assert made is not None
+    tree = ast.parse(made)
+    assert ast.get_docstring(tree) == "PYTEST_DONT_REWRITE é"
+    asked: list[tuple[object, object]] = []
+
+    class Switch:
+        def same(self, left: object, right: object) -> bool:
+            asked.append((left, right))
+            return left == right
+
+    setattr(builtins, NAME, Switch())
+    try:
+        space: dict[str, Any] = {}
+        exec(compile(made, "sample.py", "exec", dont_inherit=True), space)
+        assert space["A"]().check()
+        asyncio.run(space["later"]())
+        with pytest.raises(AssertionError):
+            space["wrong"]()
+    finally:
+        delattr(builtins, NAME)
+    assert space["seen"] == [1, 1, 2, 3, 1, 2]
+    assert asked == [(1, 1), (2, 3), (1, 1), (1, 2)]
 
 
 # Real code ----------------------------------------------------------------------------------------------------------

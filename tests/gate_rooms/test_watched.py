@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_iterctl.gate.watched import Watched, surprises
+from pytest_iterctl.gate.findings import Finding
+from pytest_iterctl.gate.watched import Watched, agreeing, surprises
 
 CANARIES = {"last:assert": "failed", "last:passes": "passed", "last:unittest": "unknown: X"}
 HONEST: dict[str, object] = {"plugins": ["a"], "canaries": CANARIES, "events": [["frames", "log.py", ""]]}
@@ -30,6 +31,9 @@ def test_the_same_again_is_no_surprise() -> None:
         ({"items": ["t::new"]}, []),
         ({"events": [["read", "p.py", "tests/t.py"]]}, [("touches-test-files", True)]),
         ({"events": [["read", "other.py", "tests/t.py"]]}, []),
+        ({"events": [["read", "p.py", "tests/data.json"]]}, []),
+        ({"events": [["write", "p.py", "tests/data.json"]]}, [("touches-test-files", True)]),
+        ({"events": [["kill", "p.py", ""]]}, [("ends-process", False)]),
         ({"events": [["frames", "log.py", "again"]]}, []),
         ({"events": [["trace", "p.py", ""]]}, [("traces", True)]),
         ({"events": [["fork", "p.py", ""]]}, [("ends-process", False)]),
@@ -52,3 +56,44 @@ def test_workers_are_taken_together_and_a_canary_must_do_the_same_in_all() -> No
     both = Watched.of([{"canaries": {"last:assert": "failed"}}, {"canaries": {"last:assert": "passed"}}])
     assert both.canaries == {"last:assert": "unsteady"}
     assert Watched.of_document(both.document()) == both
+
+
+def test_files_of_the_tests_that_were_written_to_are_told() -> None:
+    base = Watched(seen=1, touched=frozenset({"tests/kept.json"}))
+    now = Watched(seen=1, touched=frozenset({"tests/kept.json", "tests/new.json"}))
+    now = now.joined(Watched(seen=1, touched=frozenset({"tests/test_a.py"})))
+    assert Watched.of_document(now.document()) == now
+    assert surprises(base, now, changed=frozenset(), tests=frozenset()) == (
+        Finding("tests/new.json", 1, "touches-test-files", False, "was written to while the tests ran."),
+        Finding("tests/test_a.py", 1, "touches-test-files", True, "was written to while the tests ran."),
+    )
+
+
+def test_a_document_of_before_has_no_touched_files() -> None:
+    old = Watched(seen=2).document().replace(b', "touched": []', b"")
+    assert b"touched" not in old
+    assert Watched.of_document(old) == Watched(seen=2)
+
+
+def test_what_agrees_with_everything_is_told_once_for_each_type() -> None:
+    probes: list[dict[str, object]] = [
+        {"agrees": [{"type": "p.Any", "file": "p.py", "test": "t::a", "line": 7}]},
+        {"agrees": [{"type": "p.Any", "file": "p.py", "test": "t::b"}, {"type": "q.Any", "file": "q.py", "test": ""}]},
+        {"agrees": [{"type": "unittest.mock._ANY", "file": "", "test": "t::c"}]},
+        {
+            "agrees": [
+                {"type": "tests.Any", "file": "", "test": "t::c"},
+                {"type": "u.Any", "file": "tests/u.py", "test": "t"},
+            ]
+        },
+        {"agrees": [{"type": 3}, None, {"type": "r.Any", "file": "p.py", "test": "t", "line": True}]},
+        {"agrees": "x"},
+        {},
+    ]
+    rule = "agrees-with-everything"
+    assert agreeing(probes, product=lambda path: not path.startswith("tests/")) == (
+        Finding("p.py", 7, rule, True, "p.Any is equal to anything, and was compared in t::a."),
+        Finding("q.py", 1, rule, True, "q.Any is equal to anything."),
+        Finding("", 0, rule, False, "unittest.mock._ANY is equal to anything, and was compared in t::c."),
+        Finding("p.py", 1, rule, True, "r.Any is equal to anything, and was compared in t."),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -207,7 +208,7 @@ BAD = {"test_bad.py": "def test_bad():\n    assert 0\n\ndef test_good():\n    pa
 def assert_nothing_found(probed: Probed, *, workers: int = 0) -> None:
     assert len(probed.probes) == workers + 1
     for process, probe in probed.probes.items():
-        assert (probe["patched"], probe["items"], probe["events"]) == ([], [], []), process
+        assert (probe["patched"], probe["items"], probe["events"], probe["hooked"]) == ([], [], [], []), process
         runs_tests = (process == "main") == (workers == 0)
         assert probe["canaries"] == (AS_EXPECTED if runs_tests else {})
         assert not [name for name in probe["plugins"] if "iterctl" in name or name.isdigit()]
@@ -531,6 +532,10 @@ def test_a_plugin_registered_through_frames_is_seen(room: Room) -> None:
         ("import os\npid = os.fork()\nif not pid:\n    os._exit(0)\nos.waitpid(pid, 0)", ["fork", "calc.py", ""]),
         ("import os\nos.kill(os.getpid(), 0)", ["kill", "calc.py", ""]),
         ("import _pytest.pytester_assertions", ["import", "calc.py", "_pytest.pytester_assertions"]),
+        (
+            "import importlib\nimportlib.import_module('_pytest.pytester_assertions')",
+            ["import", "calc.py", "_pytest.pytester_assertions"],
+        ),
     ],
 )
 def test_what_a_product_has_no_need_of_is_seen(room: Room, text: str, event: list[str]) -> None:
@@ -586,6 +591,250 @@ def test_there_is_an_end_to_the_events(room: Room) -> None:
     files = {f"tests/test_{number}.json": "{}" for number in range(300)}
     files |= product("for number in range(300):\n    open(f'tests/test_{number}.json').close()")
     assert len(room(files).main["events"]) == 200
+
+
+def test_no_kind_of_event_crowds_out_another(room: Room) -> None:
+    files = {f"tests/test_{number}.json": "{}" for number in range(300)}
+    text = """
+        import os, sys
+        for number in range(300):
+            open(f"tests/test_{number}.json").close()
+            open(f"tests/test_{number}.json", "a").close()
+        open("test_calc.py").close()
+        sys.setprofile(None)
+        sys._getframe(0)
+        try:
+            os.execv("/absent/program", ["x"])
+        except OSError:
+            pass
+    """
+    found = room(files | product(text)).main["events"]
+    for event in (["read", "calc.py", "test_calc.py"], ["trace", "calc.py", ""], ["exec", "calc.py", ""]):
+        assert event in found
+    assert [sum(event[0] == kind for event in found) for kind in ("read", "write", "frames")] == [201, 200, 1]
+
+
+# Hooks, and functions in other people's modules -------------------------------------------------------------------
+
+SWAPPED = """
+    import gc
+    from pluggy import HookImpl
+    def add(left, right):
+        for each in gc.get_objects():
+            if type(each) is HookImpl and CONDITION:
+                CHEAT
+        return left + right
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "cheat", "name"),
+    [
+        (
+            "each.plugin_name.endswith('conftest.py') and 'makereport' in each.function.__name__",
+            "each.function = lambda item, call: None",
+            "hook pytest_runtest_makereport of conftest.py",
+        ),
+        (
+            "each.plugin_name.endswith('later/conftest.py') and 'teardown' in each.function.__name__",
+            "each.function.__code__ = (lambda item: None).__code__",
+            "hook pytest_runtest_teardown of later/conftest.py",
+        ),
+        (
+            "each.plugin_name == 'skipping' and 'makereport' in each.function.__name__",
+            "each.function = lambda item, call: (yield)",
+            "hook pytest_runtest_makereport of skipping",
+        ),
+        (
+            "each.plugin_name == 'skipping' and 'makereport' in each.function.__name__",
+            "[o.remove(each) for o in gc.get_referrers(each) if isinstance(o, list)]",
+            "hook pytest_runtest_makereport of skipping",
+        ),
+    ],
+    ids=["conftest", "code", "framework", "gone"],
+)
+def test_a_hook_with_another_function_is_seen(room: Room, condition: str, cheat: str, name: str) -> None:
+    conftest = "def pytest_runtest_makereport(item, call):\n    return None\n"
+    later = "def pytest_runtest_teardown(item):\n    return None\n"
+    files = {
+        "calc.py": SWAPPED.replace("CONDITION", condition).replace("CHEAT", cheat),
+        "conftest.py": conftest,
+        "later/conftest.py": later,
+        "later/test_calc.py": TEST,
+    }
+    probed = room(files, PYTHONPATH=".")
+    assert name in probed.main["patched"], (probed.main["patched"], probed.output)
+
+
+def test_hooks_that_are_left_alone_are_not_told(room: Room) -> None:
+    files = {
+        "calc.py": ADD,
+        "conftest.py": """
+            import pytest
+            class Plugin:
+                @pytest.hookimpl(tryfirst=True)
+                def pytest_runtest_setup(self, item):
+                    pass
+            def pytest_configure(config):
+                config.pluginmanager.register(Plugin(), "early")
+            def pytest_collection_finish(session):
+                session.config.pluginmanager.register(Plugin(), "late")
+        """,
+        "later/conftest.py": "def pytest_runtest_setup(item):\n    pass\n",
+        "later/test_calc.py": TEST,
+    }
+    probed = room(files, PYTHONPATH=".")
+    assert probed.exit_code == 0, probed.output
+    assert probed.main["patched"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("import json\ndef lie(text): return {}\njson.loads = lie", ["json.loads"]),
+        ("import json, functools\njson.loads = functools.wraps(json.loads)(lambda text: {})", ["json.loads"]),
+        ("import json, functools\ndef lie(a, text): return {}\njson.loads = functools.partial(lie, 1)", ["json.loads"]),
+        ("import json\nclass Lie:\n    def __call__(self, text): return {}\njson.loads = Lie()", ["json.loads"]),
+        ("import decimal\nclass Lie(decimal.Decimal): pass\ndecimal.Decimal = Lie", ["decimal.Decimal"]),
+        ("import math\nmath.floor = lambda x: 3", ["math.floor"]),
+        (
+            "import json\njson.JSONDecoder.decode = lambda self, text: {}",
+            ["json.decoder.JSONDecoder.decode"],
+        ),
+        (
+            "import json\ndef lie(s, **given): return {}\njson.loads.__code__ = lie.__code__",
+            ["json.loads"],
+        ),
+        (
+            "import pathlib\npathlib.PurePath.name = property(lambda self: 'x')",
+            ["pathlib.PurePath.name"],
+        ),
+        ("import iniconfig\niniconfig.IniConfig.get = lambda *a: ''", ["iniconfig.IniConfig.get"]),
+        (
+            "import json\nspace = dict(globals())\nexec('def lie(text): return {}', space)\njson.loads = space['lie']",
+            ["json.loads"],
+        ),
+    ],
+    ids=["plain", "wraps", "partial", "object", "class", "builtin", "method", "code", "property", "library", "exec"],
+)
+def test_a_function_of_the_product_in_a_foreign_module_is_seen(room: Room, text: str, names: list[str]) -> None:
+    assert room(product(text)).main["patched"] == names
+
+
+def test_hooks_that_are_there_to_be_set_are_only_told(room: Room) -> None:
+    text = """
+        import builtins, logging, sys, threading, warnings
+        def hook(*given, **more): pass
+        class Stream:
+            def __init__(self, inner): self.inner = inner
+            def write(self, text): return self.inner.write(text)
+            def __getattr__(self, name): return getattr(self.inner, name)
+        class Logger(logging.Logger): pass
+        sys.excepthook = sys.breakpointhook = threading.excepthook = warnings.formatwarning = hook
+        sys.stdin = Stream(sys.stdin)
+        logging.setLoggerClass(Logger)
+        logging.setLogRecordFactory(lambda *a, **k: logging.LogRecord(*a, **k))
+        builtins._ = lambda text: text
+    """
+    probed = room(product(text), "-s")
+    assert probed.exit_code == 0, probed.output
+    assert probed.main["patched"] == []
+    assert {"sys.excepthook", "sys.breakpointhook", "sys.stdin", "logging._loggerClass"} <= set(probed.main["hooked"])
+    assert {"logging._logRecordFactory", "builtins._", "warnings.formatwarning"} <= set(probed.main["hooked"])
+
+
+def test_a_library_that_uses_the_product_has_its_functions(room: Room, tmp_path: Path) -> None:
+    site = tmp_path / "env" / "site-packages"
+    write(site, {"user/__init__.py": "from user.inner import add\n", "user/inner.py": "from calc import add\n"})
+    write(site, {"other.py": "from user import add\nclass Box:\n    put = add\n"})
+    tests = TEST + "\nimport other, user\n"
+    probed = room({"calc.py": ADD, "test_calc.py": tests}, PYTHONPATH=str(site))
+    assert probed.exit_code == 0, probed.output
+    assert_nothing_found(probed)
+
+
+def test_the_last_exception_of_the_product_is_no_patch(room: Room) -> None:
+    files = product("class Odd(Exception): pass\nclass Kind:\n    def __call__(self): pass")
+    files["test_calc.py"] += "\ndef test_c():\n    raise calc.Odd\n"
+    assert_nothing_found(room(files))
+
+
+WRAPPED = {
+    "calc.py": """
+        import functools
+        def twice(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                function(*args, **kwargs)
+                return function(*args, **kwargs)
+            return wrapper
+        def bare(function):
+            def wrapper():
+                return function()
+            return wrapper
+    """,
+    "test_calc.py": """
+        import calc
+        from calc import twice
+        kept = None
+        @calc.twice
+        def helper(value=1):
+            return value
+        @calc.bare
+        def other():
+            return 2
+        @twice
+        def test_a():
+            global kept
+            kept = calc.twice(lambda: 3)
+            assert helper() == 1
+        class TestB:
+            @twice
+            def test_b(self, monkeypatch):
+                monkeypatch.setattr(TestB, "test_b", calc.bare(print))
+                assert other() == 2
+    """,
+}
+
+
+def test_a_decorator_of_the_product_is_no_patch_of_the_tests(room: Room) -> None:
+    probed = room(WRAPPED)
+    assert probed.exit_code == 0, probed.output
+    assert_nothing_found(probed)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "name"),
+    [
+        (
+            "import sys\nsys.modules['test_calc'].expected = lambda value: value",
+            True,
+            "test_calc.expected",
+        ),
+        (
+            "import sys\nf = sys.modules['test_calc'].expected\nf.__code__ = (lambda value: 1).__code__",
+            True,
+            "test_calc.expected",
+        ),
+        (
+            "import sys\nsys.modules['test_helpers'].Model.check = lambda self: True",
+            True,
+            "test_helpers.Model.check",
+        ),
+        (
+            "import sys\nf = sys.modules['test_helpers'].Model.check\nf.__code__ = (lambda self: True).__code__",
+            False,
+            "test_helpers.Model.check",
+        ),
+    ],
+    ids=["function", "code", "method", "code-at-import"],
+)
+def test_a_swapped_helper_of_the_tests_is_seen(room: Room, text: str, inside: bool, name: str) -> None:
+    files = product(text, inside=inside)
+    helpers = "class Model:\n    def check(self):\n        return False\n"
+    files |= {"test_helpers.py": helpers, "test_calc.py": "import test_helpers\n" + TEST}
+    files["test_calc.py"] += "\ndef expected(value):\n    return value\n"
+    assert room(files).main["patched"] == [name]
 
 
 # Order ------------------------------------------------------------------------------------------------------------
@@ -787,6 +1036,218 @@ def test_a_control_lets_every_test_fail(room: Room) -> None:
     for test, outcome in outcomes.items():
         assert outcome == kept.get(test.rpartition("::")[2], "failed"), test
     assert probed.main["canaries"] == AS_EXPECTED
+
+
+SWALLOWED = {
+    "test_all.py": """
+        import unittest
+        import pytest
+        def test_plain():
+            pass
+        @pytest.mark.parametrize("value", [1, 2])
+        def test_values(value, tmp_path):
+            pass
+        class TestClass:
+            def test_method(self, request):
+                assert request.function.__name__ == "test_method"
+            @staticmethod
+            def test_static():
+                pass
+        class TestOld(unittest.TestCase):
+            def test_old(self):
+                pass
+        class TestLater(unittest.IsolatedAsyncioTestCase):
+            async def test_later(self):
+                pass
+        @pytest.mark.later
+        async def test_async():
+            pass
+        @pytest.mark.xfail(strict=True)
+        def test_xfails():
+            assert 0
+    """,
+    "conftest.py": """
+        import asyncio, inspect
+        import pytest
+        def pytest_configure(config):
+            config.addinivalue_line("markers", "later: an asynchronous test")
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_pyfunc_call(pyfuncitem):
+            if inspect.iscoroutinefunction(pyfuncitem.obj):
+                asyncio.run(pyfuncitem.obj())
+                return True
+    """,
+    "swallow.py": """
+        import pytest
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_pyfunc_call(pyfuncitem):
+            outcome = yield
+            if outcome.excinfo is not None and outcome.excinfo[0] is AssertionError:
+                outcome.force_result(True)
+    """,
+}
+
+
+def short(probed: Probed) -> dict[str, str]:
+    return {test.rpartition("::")[2]: outcome for test, outcome in probed.log.tests.items()}
+
+
+def test_a_control_fails_inside_of_the_test(room: Room) -> None:
+    exam = {"control": {"name": "", "variant": "fail"}}
+    old = {"test_old": "failed", "test_later": "failed"}
+    probed = room(SWALLOWED, exam=exam)
+    plain = ("test_plain", "test_values[1]", "test_values[2]", "test_method", "test_static", "test_async")
+    assert short(probed) == {**dict.fromkeys(plain, "failed"), **old, "test_xfails": "xfailed"}
+    assert (probed.main["items"], probed.main["patched"]) == ([], [])
+    probed = room(SWALLOWED, "-p", "swallow", exam=exam, PYTHONPATH=".")
+    # With strict=True a test that must fail and whose failure is swallowed is a failed one.
+    assert short(probed) == {**dict.fromkeys(plain, "passed"), **old, "test_xfails": "failed"}
+
+
+def test_a_control_fails_tests_that_a_cheat_never_calls(room: Room) -> None:
+    swallow = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
+    exam = {"control": {"name": "", "variant": "fail"}}
+    probed = room(
+        {"swallow.py": swallow, "test_a.py": "def test_a(): pass\n"}, "-p", "swallow", exam=exam, PYTHONPATH="."
+    )
+    assert short(probed) == {"test_a": "passed"}
+
+
+def test_an_armed_control_of_no_variant_breaks_nothing(room: Room) -> None:
+    probed = room(CONTROLLED, exam={"control": {"name": "_q8x", "variant": "none"}, "watch": False})
+    assert set(short(probed).values()) == {"passed"}
+
+
+def test_the_error_of_a_control_can_not_be_known_by_its_type(room: Room) -> None:
+    tests = """
+        import calc
+        def test_a():
+            try:
+                calc.add(1, 2)
+            except Exception as error:
+                kind = type(error)
+                open("kind.txt", "a").write(f"{kind.__name__ if kind.__module__ == 'builtins' else 'new'}\\n")
+    """
+    # One process for many controls: only the choice is looked at here.
+    loads = """
+        import importlib.util, sys
+        sys.path.insert(0, ".")
+        for _ in range(80):
+            spec = importlib.util.spec_from_file_location("p", PROBE)
+            module = importlib.util.module_from_spec(spec)
+            module.EXAM = {"control": {"name": "", "variant": "raise"}}
+            spec.loader.exec_module(module)
+            kind = module._probe.control.error
+            print("kind:", kind.__name__ if kind.__module__ == "builtins" else "new")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(loads).replace("PROBE", repr(str(PROBE)))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kinds = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("kind:")}
+    assert kinds == {"new", "ValueError", "TypeError", "RuntimeError", "AssertionError"}
+    room(
+        {"calc.py": CONTROLLED["calc.py"], "test_calc.py": tests},
+        exam={"control": {"name": "_q8x", "variant": "raise"}},
+    )
+
+
+# Equality ---------------------------------------------------------------------------------------------------------
+
+AGREES = {
+    "calc.py": """
+        from unittest import mock
+        class Anything:
+            def __eq__(self, other): return True
+            __hash__ = None
+        class Sub(type(mock.ANY)): pass
+        class Number(int): pass
+        class Fussy:
+            def __eq__(self, other):
+                if type(other) is not int: raise TypeError
+                return True
+            __hash__ = None
+        class Table:
+            def __init__(self, rows): self.rows = rows
+            def __eq__(self, other): return self
+            __hash__ = None
+            def __bool__(self): raise ValueError("ambiguous")
+        def anything(): return Anything()
+        def inside(): return {"a": [1, Anything()]}
+    """,
+    "test_calc.py": """
+        import calc, unittest
+        from unittest.mock import ANY
+        class Own:
+            def __eq__(self, other): return True
+            __hash__ = None
+        def test_first():
+            assert _q8x.same(calc.anything(), 3)
+        def test_second():
+            assert _q8x.same(3, calc.anything())
+        def test_inside():
+            assert _q8x.same(calc.inside(), {"a": [1, 2]})
+        def test_sub():
+            assert _q8x.same(calc.Sub(), 2)
+        def test_honest():
+            assert _q8x.same(calc.Number(3), 3)
+            assert _q8x.same(calc.Fussy(), 3)
+            assert _q8x.same([1], [1]) is True
+            assert _q8x.same(1, 2) is False
+            table = calc.Table([])
+            assert _q8x.same(table, 2) is table
+            assert _q8x.same(3, ANY)
+            assert _q8x.same(Own(), 2)
+        class TestOld(unittest.TestCase):
+            def test_old(self):
+                self.assertEqual(calc.Sub(), 4)
+                self.assertEqual(calc.Number(3), 3)
+            def test_red(self):
+                self.assertEqual(1, 2)
+    """,
+}
+
+
+@pytest.mark.parametrize("mode", ["together", "workers", "alone", "only-alone"])
+def test_what_is_equal_to_everything_is_told(room: Room, mode: str) -> None:
+    exam: dict[str, object] = {"control": {"name": "_q8x", "variant": "none"}, "watch": False}
+    exam["alone"] = mode.endswith("alone")
+    files = dict(AGREES)
+    if mode == "only-alone":  # and broken afterwards, so that nothing is compared any more
+        files["calc.py"] = files["calc.py"].rstrip(" ") + "        def check():\n            if _q8x(): return\n"
+        files["test_calc.py"] = files["test_calc.py"].replace("assert _q8x.same(", "calc.check(); assert _q8x.same(")
+        exam["control"] = {"name": "_q8x", "variant": "raise"}
+    probed = room(files, *(("-n2",) if mode == "workers" else ()), plugins=("xdist",), exam=exam)
+    outcomes = short(probed)
+    if mode != "only-alone":
+        assert {test for test, outcome in outcomes.items() if outcome != "passed"} == {"test_red"}, probed.output
+    if exam["alone"]:
+        assert {outcome for outcome, _ in probed.log.alone.values()} == {"passed", "failed"}
+    found: dict[str, dict[str, Any]] = {}
+    for probe in probed.probes.values():
+        for note in probe["agrees"]:
+            found.setdefault(note["type"], note)
+    assert set(found) == {"calc.Anything", "calc.Sub", "test_calc.Own"}
+    assert {name: note["file"] for name, note in found.items()} == {
+        "calc.Anything": "calc.py",
+        "calc.Sub": "calc.py",
+        "test_calc.Own": "",
+    }
+    assert found["calc.Anything"].get("line") == (None if mode == "only-alone" else 4)
+    assert found["test_calc.Own"]["test"] == "test_calc.py::test_honest"
+    if mode != "workers":
+        assert found["calc.Anything"]["test"] == "test_calc.py::test_first"
+
+
+def test_the_mock_that_a_product_hands_out_is_told(room: Room) -> None:
+    files = {
+        "calc.py": "from unittest import mock\ndef add(left, right): return mock.ANY\n",
+        "test_calc.py": "import calc\ndef test_a():\n    assert _q8x.same(calc.add(1, 2), 3)\n",
+    }
+    probed = room(files, exam={"control": {"name": "_q8x", "variant": "return"}})
+    assert probed.main["agrees"] == [{"type": "unittest.mock._ANY", "file": "", "test": "test_calc.py::test_a"}]
 
 
 # Each test alone --------------------------------------------------------------------------------------------------
