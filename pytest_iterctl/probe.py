@@ -300,7 +300,7 @@ class Inventory:
 
     def __init__(self) -> None:
         self.namespaces: dict[str, tuple[Any, dict[str, Any], bool]] = {}
-        self.functions: dict[int, tuple[str, Any, Any, Any, Any]] = {}
+        self.functions: dict[int, tuple[str, Any, Any]] = {}
         self.key: list[tuple[Mapping[str, Any], str, Any]] = []
         self.key_labels: list[str] = []
 
@@ -341,7 +341,7 @@ class Inventory:
     def take_function(self, label: str, value: object) -> None:
         for each in _functions(value):
             if id(each) not in self.functions:
-                self.functions[id(each)] = (label, each, each.__code__, each.__defaults__, each.__kwdefaults__)
+                self.functions[id(each)] = (label, each, each.__code__)
 
     def choose_key_objects(self) -> None:
         for label in _KEY_OBJECTS:
@@ -377,12 +377,9 @@ class Inventory:
                 found.update(
                     f"{name}.{key}" for key in added if _counts(namespace[key]) and not self.is_lent(namespace[key])
                 )
-        for label, function, code, defaults, keywords in self.functions.values():
-            if (
-                function.__code__ is not code
-                or function.__defaults__ is not defaults
-                or function.__kwdefaults__ is not keywords
-            ):
+        # Each of these questions is an event by itself; defaults that are replaced were an event too.
+        for label, function, code in self.functions.values():
+            if function.__code__ is not code:
                 found.add(label)
         return found
 
@@ -454,6 +451,7 @@ _WATCHED = frozenset(
         "sys._getframe",
         "object.__getattr__",
         "object.__setattr__",
+        "function.__new__",
     )
 )
 _FRAMEWORK = ("pytest", "_pytest", "pluggy")
@@ -520,6 +518,8 @@ class Events(Places):
         self.counted: dict[tuple[str, bool], int] = {}
         self.patched: set[str] = set()
         self.items: set[str] = set()
+        self.recoded: dict[int, Any] = {}  # functions that were given the product's code
+        self.makes_functions = False  # out of the product's code and the names of any module
         self.process = os.getpid()
         self.active = True
         self.busy = False
@@ -552,7 +552,11 @@ class Events(Places):
         elif event in {"sys._getframe", "object.__getattr__"}:
             self.note("frames", self.direct(frame), "")
         elif event == "object.__setattr__":
+            if arguments[1] == "__code__" and self.product(arguments[2].co_filename):
+                self.recoded[id(arguments[0])] = arguments[0]
             self.look_at_function(arguments[0])
+        elif event == "function.__new__":
+            self.makes_functions = self.makes_functions or bool(self.product(arguments[0].co_filename))
         elif event == "import":
             module = str(arguments[0])
             if module.partition(".")[0] in _FRAMEWORK:
@@ -668,6 +672,7 @@ _MEANT_TO_BE_SET: dict[str, frozenset[str]] = {
     "warnings": frozenset(("showwarning", "formatwarning", "_showwarnmsg_impl", "_showwarning_orig")),
     "threading": frozenset(("excepthook",)),
 }
+_NOTHING: frozenset[str] = frozenset()
 _WHOLLY_MEANT_TO_BE_SET = frozenset(("logging", "signal"))
 _NOBODY_S = frozenset(("__main__", "__mp_main__"))
 _LIBRARIES = tuple(
@@ -682,8 +687,8 @@ _FUNCTION, _CLASS, _AROUND, _OTHER, _PLAIN = range(5)
 class Foreign:
     """Looks for functions of the product in modules that are not its own, and in those of the tests."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, events: Events) -> None:
+        self.places = self.events = events
         self.kinds: dict[type, int] = {
             types.FunctionType: _FUNCTION,
             types.MethodType: _AROUND,
@@ -694,9 +699,8 @@ class Foreign:
             functools.cached_property: _AROUND,
         }
         self.files: dict[str, str] = {}
-        self.harmless: set[str] = set()
         self.modules: dict[str, bool] = {}
-        self.before: list[tuple[str, Mapping[str, Any], dict[str, Any], dict[str, Any]]] = []
+        self.before: list[tuple[str, Mapping[str, Any], dict[str, Any]]] = []
         self.patched: set[str] = set()
         self.hooked: set[str] = set()
 
@@ -710,8 +714,6 @@ class Foreign:
         known = self.files.get(name)
         if known is None:
             known = self.files[name] = "" if self.is_library(name) else self.places.product(name)
-            if not known:
-                self.harmless.add(name)
         return known
 
     def is_library(self, path: str) -> bool:
@@ -774,33 +776,34 @@ class Foreign:
 
         A thousand modules have fifty thousand values: what is harmless has to be known at a glance.
         """
-        kinds, harmless = self.kinds, self.harmless
+        kinds, own = self.kinds, vars(module)
+        # Unless code was handed round, a function is by its names' module whose it is: to ask for its code is an event.
+        plain = not self.events.recoded and not self.events.makes_functions
         found: list[tuple[str, types.ModuleType, str, Any, str]] = []
-        for value in tuple(vars(module).values()):
+        for value in tuple(own.values()):
             kind = kinds.get(type(value))
-            if kind == _PLAIN or (kind == _FUNCTION and value.__code__.co_filename in harmless):
+            if kind == _PLAIN or (kind == _FUNCTION and plain and value.__globals__ is own):
                 continue
             if kind is None:
                 kind = self.kind(type(value))
+            owner = ""
             if kind == _CLASS:
                 if value.__module__ == name:
                     for each in tuple(vars(value).values()):
                         kind = kinds.get(type(each))
-                        if kind == _AROUND or (kind == _FUNCTION and each.__code__.co_filename not in harmless):
-                            owner = self.owner(each)
-                            if owner:
-                                found.append(
-                                    (name, module, f"{value.__qualname__}.{_key(vars(value), each)}", each, owner)
-                                )
+                        if kind == _AROUND or (kind == _FUNCTION and not (plain and each.__globals__ is own)):
+                            inner = self.owner(each)
+                            for key in _keys(vars(value), each) if inner else ():
+                                found.append((name, module, f"{value.__qualname__}.{key}", each, inner))
                 # Python keeps the last exception among the names of sys.
                 elif self.is_own(value.__module__) and name != "sys" and _of_the_standard_library(module):
-                    found.append((name, module, _key(vars(module), value), value, value.__module__))
+                    owner = value.__module__
             elif kind != _OTHER:
                 owner = self.owner(value)
-                if owner:
-                    found.append((name, module, _key(vars(module), value), value, owner))
-            elif callable(value) or _key(vars(module), value) in _MEANT_TO_BE_SET.get(name, ()):
-                found.append((name, module, _key(vars(module), value), value, type(value).__module__))
+            elif callable(value) or not _MEANT_TO_BE_SET.get(name, _NOTHING).isdisjoint(_keys(own, value)):
+                owner = type(value).__module__
+            if owner:
+                found += [(name, module, key, value, owner) for key in _keys(own, value)]
         return found
 
     def owner(self, value: Any) -> str:
@@ -836,34 +839,30 @@ class Foreign:
                 continue
             for label, namespace in _namespaces(name, module):
                 there: dict[str, Any] = {}
-                codes: dict[str, Any] = {}
                 for key, value in namespace.items():
                     function = value if type(value) is types.FunctionType else next(_functions(value), None)
                     if function is not None and function.__module__ == name:
-                        there[key], codes[key] = function, function.__code__
-                        # Whoever wraps a function has made one that uses his own names, not those of the tests.
-                        if (
-                            function.__code__.co_filename not in self.harmless
-                            and function.__globals__ is vars(module)
-                            and self.file(function)
-                        ):
+                        there[key] = function
+                        # Whoever wraps a function makes one that uses his own names, not those of the tests.
+                        if self.is_recoded(function) and function.__globals__ is vars(module):
                             self.patched.add(f"{label}.{key}")
-                self.before.append((label, namespace, there, codes))
+                self.before.append((label, namespace, there))
 
     def look_at_tests(self) -> None:
-        for label, namespace, there, codes in self.before:
+        for label, namespace, there in self.before:
             for key, function in there.items():
                 now = namespace.get(key)
-                if now is function and now.__code__ is codes[key]:
-                    continue
-                now = next(_functions(now), None)
-                changed = now is not function or now.__code__ is not codes[key]
-                if now is not None and changed and self.file(now):
+                if now is not function:
+                    now = next(_functions(now), None)
+                if now is not None and (self.is_recoded(now) or (now is not function and self.file(now))):
                     self.patched.add(f"{label}.{key}")
 
+    def is_recoded(self, function: Any) -> bool:
+        return id(function) in self.events.recoded and bool(self.file(function))
 
-def _key(namespace: Mapping[str, Any], value: object) -> str:
-    return next((key for key, each in namespace.items() if each is value), "")
+
+def _keys(namespace: Mapping[str, Any], value: object) -> list[str]:
+    return [key for key, each in namespace.items() if each is value]
 
 
 def _namespaces(name: str, module: types.ModuleType) -> Iterator[tuple[str, Mapping[str, Any]]]:

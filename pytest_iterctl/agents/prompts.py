@@ -51,7 +51,10 @@ class GeneratePrompt:
         if self.may_change:
             parts += ["You may change tests that match: " + ", ".join(f"`{glob}`" for glob in self.may_change)]
         if self.restored:
-            parts += ["Your changes to these files don't count:", fence(cut_middle("\n".join(self.restored), 1000))]
+            parts += [
+                "Your changes to these files don't count and were undone:",
+                fence(cut_middle("\n".join(self.restored), 1000)),
+            ]
         parts += ["Change files in the current directory only."]
         parts += [f"If only a person can decide how to go on, end with one line: `{QUESTION} your question`"]
         return "\n".join(parts) + "\n"

@@ -43,9 +43,7 @@ def demo(*, keep: bool) -> int:
     )
     run = workspace.find_run(None)
     report = repository / ".iterctl" / "runs" / run / "rounding.md"
-    print(
-        "\nThe first task was accepted after three tries, one of which changed a test instead of the code and did not count."
-    )
+    print("\nThe first task was accepted after three tries; in one of them a test was changed, which did not count.")
     print(f"The second asks a question. Its report:\n  {report}\n")
     print(_excerpt(report))
     workspace.close()

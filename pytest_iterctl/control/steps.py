@@ -24,6 +24,7 @@ __all__ = [
     "FinishRun",
     "Judge",
     "ProveBase",
+    "PutBack",
     "Recover",
     "RunTests",
     "Settle",
@@ -102,6 +103,14 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
+class PutBack:
+    """Undo the agent's changes of protected files, so that the next iteration begins with the tests as they were."""
+
+    task: str
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallReviewer:
     task: str
     iteration: int
@@ -147,6 +156,7 @@ Step = (
     | RunTests
     | ProveBase
     | Judge
+    | PutBack
     | CallReviewer
     | TakeSnapshot
     | Decide
@@ -200,6 +210,8 @@ def _in_task(state: RunState, task: TaskState) -> Step:
     if attempt.decision is not None:
         if task.proof is None and task.task.agent is not None and not state.stopped_by:
             return ProveBase(task.id, following)
+        if task.proof is not None and _has_protected_edits(attempt) and not state.stopped_by:
+            return PutBack(task.id, following)
         return _generate(state, task, Attempt(iteration=following, began=state.clock))
     ends_here = bool(state.stopped_by) or _is_out_of_time(state, attempt)
     if attempt.failed_turns > attempt.undone and not (ends_here and attempt.cut_off):
@@ -269,6 +281,11 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     if attempt.reviews and not attempt.snapshot("review"):
         return TakeSnapshot(task.id, iteration, "review")
     return Decide(task.id, iteration)
+
+
+def _has_protected_edits(attempt: Attempt) -> bool:
+    retried = attempt.decision is not None and attempt.decision.action == "retry"
+    return retried and attempt.gate is not None and any(each.protected for each in attempt.gate.left_out)
 
 
 def _can_be_proved(task: TaskState, attempt: Attempt) -> bool:

@@ -33,6 +33,7 @@ class SortedChange:
     left_out: tuple[LeftOut, ...]
     new_tests: Manifest
     permitted: tuple[str, ...]  # tests that the task may change, and that changed
+    undone: Mapping[bytes, Kept]  # protected files that differ, as they were; what was not there is GONE
     protection: Protection
 
     @property
@@ -107,7 +108,12 @@ def sorted_change(bases: Bases, base: Base, task: TaskState) -> SortedChange:
     left_out += tuple(LeftOut(path=file_name(name), reason=hidden, protected=True) for name in bases.planted(task.id))
     laid = [os.fsdecode(name) for name in (*sorted_out.laid.files, *sorted_out.removed)]
     permitted = tuple(sorted(path for path in laid if keeps(strict, path)))
-    return SortedChange(sorted_out, left_out, Manifest(MappingProxyType(added)), permitted, protection)
+    undone = {
+        name: base.manifest.files.get(name, GONE)
+        for name in (*differing, *gone)
+        if name not in added and keeps(protection, os.fsdecode(name))
+    }
+    return SortedChange(sorted_out, left_out, Manifest(MappingProxyType(added)), permitted, undone, protection)
 
 
 def _import_roots(bases: Bases, base: Base) -> set[str]:

@@ -36,6 +36,7 @@ from pytest_iterctl.control.steps import (
     FinishRun,
     Judge,
     ProveBase,
+    PutBack,
     Recover,
     RunTests,
     Settle,
@@ -52,7 +53,7 @@ from pytest_iterctl.feedback.compose import compact
 from pytest_iterctl.loop.checkpoint import write_checkpoint
 from pytest_iterctl.loop.declare import declare_tasks
 from pytest_iterctl.loop.history import History
-from pytest_iterctl.loop.settle import settle
+from pytest_iterctl.loop.settle import put_back_protected, settle
 from pytest_iterctl.loop.stages import Stages, objections
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.work.pytest_run import forget_bytecode
@@ -124,6 +125,9 @@ class Driver:
                 self._undo(step)
             case Wait():
                 self._wait(step)
+            case PutBack():
+                put_back_protected(self.stages.bases, self.state.task(step.task))
+                self._snapshot(TakeSnapshot(step.task, step.iteration, "start"))
             case TakeSnapshot():
                 self._snapshot(step)
             case Decide():

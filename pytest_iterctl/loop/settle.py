@@ -11,7 +11,7 @@ from pytest_iterctl.control.standing import best_attempt
 from pytest_iterctl.control.state import TaskState
 from pytest_iterctl.errors import IterctlError, RepositoryError
 from pytest_iterctl.loop.base import Bases
-from pytest_iterctl.loop.change import GONE
+from pytest_iterctl.loop.change import GONE, sorted_change
 from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.text import file_name, one_line
@@ -21,7 +21,7 @@ from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot, Snapshots
 from pytest_iterctl.work.vault import Kept, Manifest
 
-__all__ = ["settle"]
+__all__ = ["put_back_protected", "settle"]
 
 _SHOWN = 5
 
@@ -106,6 +106,14 @@ def _edited_since(history: History, bases: Bases, task: TaskState, current: Snap
     kept = f"as it was then it is kept as {current.commit[:12]}"
     history.record(Warned(text=f"the work tree of {task.id} was edited after its tests had run: {shown}; {kept}"))
     return names
+
+
+def put_back_protected(bases: Bases, task: TaskState) -> None:
+    """Undo what the agent did to protected files; its snapshot has it all."""
+    undone = sorted_change(bases, bases.load(task), task).undone
+    forget_bytecode(bases.root, tuple(undone))
+    _put(bases, undone)
+    _take_planted(bases, task)
 
 
 def _put(bases: Bases, wanted: Mapping[bytes, Kept]) -> None:

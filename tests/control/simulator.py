@@ -44,6 +44,7 @@ from pytest_iterctl.control.evidence import (
     Feedback,
     GateEvidence,
     GateVerdict,
+    LeftOut,
     Outcome,
     Proof,
     ReviewEvidence,
@@ -65,6 +66,7 @@ from pytest_iterctl.control.steps import (
     FinishRun,
     Judge,
     ProveBase,
+    PutBack,
     Recover,
     RunTests,
     Settle,
@@ -172,6 +174,7 @@ class GateResult:
 
     verdict: GateVerdict = "accepted"
     ask: str = ""
+    left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +294,7 @@ class FromTape:
     def gate(self, call: Call) -> GateResult:
         tape = self._for(call)
         verdicts: tuple[GateVerdict, ...] = ("accepted", "accepted", "gaps", "accepted", "failed", "incident")
-        return GateResult(tape.pick(verdicts), tape.pick(("", "", "", "look at it")))
+        return GateResult(tape.pick(verdicts), tape.pick(("", "", "", "look at it")), tape.pick((False, False, True)))
 
     def review(self, call: Call) -> ReviewResult:
         tape = self._for(call)
@@ -389,6 +392,8 @@ class World:
                 yield from self._judge(step)
             case CallReviewer():
                 yield from self._review(step)
+            case PutBack():
+                self._take(TakeSnapshot(step.task, step.iteration, "start"))
             case TakeSnapshot():
                 self._take(step)
             case Decide():
@@ -447,12 +452,15 @@ class World:
             yield
             result = self.outcomes.gate(call)
         if attempt.suite is None or not attempt.suite.passed:
-            result = GateResult("not-green")
+            result = GateResult("not-green", left_out=result.left_out)
         red = result.verdict in {"not-green", "failed"}
         gate = GateEvidence(
             verdict=result.verdict,
             reason=f"the gate says {result.verdict}",
             ask=result.ask if result.verdict == "accepted" else "",
+            left_out=(LeftOut(path="tests/test_a.py", reason="is protected", protected=True),)
+            if result.left_out
+            else (),
             suite=None if result.verdict == "not-green" else _failed() if red else _passed(),
         )
         self.record(Judged(task=step.task, iteration=step.iteration, gate=gate))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pytest_iterctl.control.events import BaseLost, BaseProved, Judged
 from pytest_iterctl.control.evidence import Outcome, Proof
-from pytest_iterctl.control.steps import CallAgent, CallReviewer, Decide, Judge, ProveBase
+from pytest_iterctl.control.steps import CallAgent, CallReviewer, Decide, Judge, ProveBase, PutBack
 from tests.control.simulator import FromTape, GateResult, Scripted, SuiteResult, Tape, World, a_plan, a_task
 
 FAILED = SuiteResult(Outcome.FAILED, failing=("test_a",))
@@ -145,3 +145,13 @@ def test_the_best_attempt_is_not_one_that_the_gate_objects_to(verdict: str) -> N
     best = best_attempt(made.state.task("a"))
     assert best is not None
     assert best.iteration == 0
+
+
+def test_protected_edits_are_undone_before_the_next_turn() -> None:
+    made = world(GateResult("gaps", left_out=True), GateResult("accepted"))
+    kinds = [type(step) for _, step in made.asked]
+    undone = kinds.index(PutBack)
+    assert kinds.count(PutBack) == 1
+    assert CallAgent in kinds[:undone]
+    assert CallAgent in kinds[undone:]
+    assert made.state.task("a").status == "proceed"
