@@ -793,8 +793,8 @@ class Foreign:
                         kind = kinds.get(type(each))
                         if kind == _AROUND or (kind == _FUNCTION and not (plain and each.__globals__ is own)):
                             inner = self.owner(each)
-                            for key in _keys(vars(value), each) if inner else ():
-                                found.append((name, module, f"{value.__qualname__}.{key}", each, inner))
+                            keys = _keys(vars(value), each) if inner else ()
+                            found += [(name, module, f"{value.__qualname__}.{key}", each, inner) for key in keys]
                 # Python keeps the last exception among the names of sys.
                 elif self.is_own(value.__module__) and name != "sys" and _of_the_standard_library(module):
                     owner = value.__module__

@@ -80,7 +80,7 @@ def _feed(parser: pyexpat.XMLParserType, data: bytes, builder: CaseBuilder, *, f
         raise NotWellFormedError(error.lineno, reason, builder.root) from None
 
 
-def _connect(  # noqa: C901, PLR0915 - called for every element: closures are quicker than attributes of an object
+def _connect(  # noqa: PLR0915 - called for every element: closures are quicker than attributes of an object
     parser: pyexpat.XMLParserType, builder: CaseBuilder, longest: int
 ) -> Callable[[], None]:
     """Nearly all cases of nearly all reports hold nothing, or one failure: they take a short cut past the builder.

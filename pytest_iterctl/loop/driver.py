@@ -53,7 +53,7 @@ from pytest_iterctl.feedback.compose import compact
 from pytest_iterctl.loop.checkpoint import write_checkpoint
 from pytest_iterctl.loop.declare import declare_tasks
 from pytest_iterctl.loop.history import History
-from pytest_iterctl.loop.settle import put_back_protected, settle
+from pytest_iterctl.loop.settle import keep_left_out, put_back_protected, settle
 from pytest_iterctl.loop.stages import Stages, objections
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.work.pytest_run import forget_bytecode
@@ -126,8 +126,7 @@ class Driver:
             case Wait():
                 self._wait(step)
             case PutBack():
-                put_back_protected(self.stages.bases, self.state.task(step.task))
-                self._snapshot(TakeSnapshot(step.task, step.iteration, "start"))
+                self._put_back(step)
             case TakeSnapshot():
                 self._snapshot(step)
             case Decide():
@@ -202,6 +201,13 @@ class Driver:
         """Put the work tree back to a snapshot, and let no bytecode of what was there before decide anything."""
         forget_bytecode(self.workspace.root, self.snapshots.changed_names(current.commit, commit))
         self.snapshots.restore(commit)
+
+    def _put_back(self, step: PutBack) -> None:
+        before = self.state.task(step.task).latest
+        put_back_protected(self.stages.bases, self.state.task(step.task))
+        self._snapshot(TakeSnapshot(step.task, step.iteration, "start"))
+        after = self.state.task(step.task).latest
+        keep_left_out(self.workspace, self.history, self.snapshots, step.task, f"-{step.iteration - 1}", after, before)
 
     def _undo(self, step: Undo) -> None:
         kept = self._take(step.task, f"{step.iteration}-failed-{step.number}", f"{step.task} left by a failed agent")

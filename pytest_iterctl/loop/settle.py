@@ -21,7 +21,7 @@ from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot, Snapshots
 from pytest_iterctl.work.vault import Kept, Manifest
 
-__all__ = ["put_back_protected", "settle"]
+__all__ = ["keep_left_out", "put_back_protected", "settle"]
 
 _SHOWN = 5
 
@@ -41,7 +41,7 @@ def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskSt
     result = _as_judged(history, bases, task)
     left_out = ""
     if result.tree != (task.latest_tree or snapshots.tree_of(task.latest)):
-        left_out = _keep_left_out(workspace, history, snapshots, task, result)
+        left_out = keep_left_out(workspace, history, snapshots, task.id, "", result.commit, task.latest)
     started = history.state.started
     message = started.plan.commit_message if started is not None else None
     committed = problem = ""
@@ -147,14 +147,14 @@ def _write_report(bases: Bases, folder: Path) -> None:
         return
 
 
-def _keep_left_out(
-    workspace: Workspace, history: History, snapshots: Snapshots, task: TaskState, result: Snapshot
+def keep_left_out(
+    workspace: Workspace, history: History, snapshots: Snapshots, task: str, which: str, without: str, with_it: str
 ) -> str:
-    """What the agent changed and what was not accepted, as a patch on top of the result."""
+    """What the agent changed and what was not accepted, as a patch on top of the tree without it; where that is."""
     try:
-        stem = "left-out" if len(history.state.tasks) == 1 else f"{task.id}-left-out"
-        path = workspace.place.report_directory(history.run) / f"{stem}.patch"
-        snapshots.write_patch(result.commit, task.latest, path)
+        stem = "left-out" if len(history.state.tasks) == 1 else f"{task}-left-out"
+        path = workspace.place.report_directory(history.run) / f"{stem}{which}.patch"
+        snapshots.write_patch(without, with_it, path)
         return os.path.relpath(path, workspace.root)
     except (IterctlError, OSError) as error:
         history.record(Warned(text=f"what was left out is not kept as a patch: {error}"))

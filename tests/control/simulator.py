@@ -392,10 +392,8 @@ class World:
                 yield from self._judge(step)
             case CallReviewer():
                 yield from self._review(step)
-            case PutBack():
-                self._take(TakeSnapshot(step.task, step.iteration, "start"))
-            case TakeSnapshot():
-                self._take(step)
+            case PutBack() | TakeSnapshot():
+                self._take(step if isinstance(step, TakeSnapshot) else TakeSnapshot(step.task, step.iteration, "start"))
             case Decide():
                 self._decide(step)
             case Settle():

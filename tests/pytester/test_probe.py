@@ -647,7 +647,7 @@ SWAPPED = """
         ),
         (
             "each.plugin_name == 'skipping' and 'makereport' in each.function.__name__",
-            "[o.remove(each) for o in gc.get_referrers(each) if isinstance(o, list)]",
+            "[o.remove(each) for o in gc.get_referrers(each) if type(o) is list and {*map(type, o)} == {HookImpl}]",
             "hook pytest_runtest_makereport of skipping",
         ),
     ],
