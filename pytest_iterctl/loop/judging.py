@@ -200,14 +200,10 @@ class Judge:
             return self._evidence("failed", f"not judged to the end: {suite.reason}", change, record, suite=suite)
         if room.unprepared:
             return self._evidence("failed", room.unprepared, change, record, suite=suite)
-        suite = self._now_and_then(base, change, suite, examiner)
         record.gaps += self._silent(base, change)
         red = one_line(f"not in the clean room: {suite.reason}", 300)
         if record.certain:
             return self._evidence("incident", f"{red}; {told(record.certain)}", change, record, suite=suite)
-        if suite.intermittent and set(suite.intermittent) == set(suite.failing):
-            reason = f"and not every time in the clean room: {named(suite.intermittent)} failed, then passed"
-            return self._evidence("failed", reason, change, record, suite=suite)
         explaining = [each for each in change.left_out if each.protected] or list(change.left_out)
         explaining = explaining or [
             LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)
@@ -216,6 +212,10 @@ class Judge:
             paths = named([each.path for each in explaining])
             record.gaps.insert(0, without(paths, protected=explaining[0].protected))
             return self._evidence("gaps", f"{red} (without {paths})", change, record, suite=suite)
+        suite = self._now_and_then(base, change, suite, examiner)
+        if suite.intermittent and set(suite.intermittent) == set(suite.failing):
+            reason = f"and not every time in the clean room: {named(suite.intermittent)} failed, then passed"
+            return self._evidence("failed", reason, change, record, suite=suite)
         reason = f"{red}; nothing that was left out explains it"
         return self._evidence("incident", reason, change, record, suite=suite)
 

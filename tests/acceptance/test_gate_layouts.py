@@ -280,6 +280,9 @@ def test_an_honest_fix_is_accepted(laid_out: tuple[Project, Layout]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "laid_out", ["xdist", "editable by an import finder", "monorepo, from the folder of one project"], indirect=True
+)
 def test_edited_tests_are_not(laid_out: tuple[Project, Layout]) -> None:
     project, layout = laid_out
     path = project.root / layout.tests
