@@ -7,8 +7,10 @@ from typing import Literal
 
 from pytest_iterctl.control.decision import Situation, decide
 from pytest_iterctl.control.events import (
+    BaseProved,
     Decided,
     Event,
+    Judged,
     RunStarted,
     SnapshotTaken,
     StageStarted,
@@ -16,7 +18,17 @@ from pytest_iterctl.control.events import (
     TaskStarted,
     TurnFinished,
 )
-from pytest_iterctl.control.evidence import Change, Counts, Failure, Outcome, SuiteEvidence, TurnEvidence, TurnOutcome
+from pytest_iterctl.control.evidence import (
+    Change,
+    Counts,
+    Failure,
+    GateEvidence,
+    Outcome,
+    Proof,
+    SuiteEvidence,
+    TurnEvidence,
+    TurnOutcome,
+)
 from pytest_iterctl.feedback.compose import compact
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.model import Agent, Limits
@@ -48,6 +60,10 @@ def events(size: int) -> Iterator[Event]:
         yield StageStarted(task=TASK, iteration=iteration, stage="test", before=_object(iteration))
         yield suite_finished(iteration)
         yield snapshot_taken(iteration, "test")
+        if iteration:
+            yield Judged(task=TASK, iteration=iteration, gate=GateEvidence(verdict="not-green"))
+        else:
+            yield BaseProved(task=TASK, proof=Proof(manifest=_object(0)))
 
 
 def suite_finished(iteration: int) -> SuiteFinished:
