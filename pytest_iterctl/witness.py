@@ -767,6 +767,12 @@ class Beginnings:
         self.lines.write(f'{{"type":"begin","id":{_quoted(nodeid)}}}\n')
 
 
+def _compiled() -> list[str]:
+    """Where the bytecode of the modules lies that this run has loaded."""
+    places = (getattr(module, "__cached__", None) for module in list(sys.modules.values()))
+    return sorted({each for each in places if isinstance(each, str)})
+
+
 def _closest(node: Any, known: dict[Any, Any]) -> Any:
     """The closest `iterate` marker, with the answer of every class and module remembered."""
     for mark in node.own_markers:
@@ -845,7 +851,7 @@ def main(settings: dict[str, str]) -> int:
         # As pytest does: what is left of the output must not raise again when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
-    lines.tell("exit", code=code)
+    lines.tell("exit", code=code, compiled=_compiled())
     return code
 
 

@@ -73,6 +73,7 @@ class WitnessLog:
     stop: str = ""  # why the session wanted to stop early
     exit_line: int | None = None  # the exit code that pytest returned in the end
     junitxml: str = ""
+    compiled: tuple[str, ...] = ()  # where the bytecode of the loaded modules lies
     seed: int | None = None
     counts: Counts = field(default_factory=Counts)
     unreadable: int = 0  # lines that are not the witness's
@@ -258,7 +259,7 @@ class _Reading:
         )
 
     def on_exit(self, line: Line) -> None:
-        self.fields["exit_line"] = _number(line, "code")
+        self.fields.update(exit_line=_number(line, "code"), compiled=tuple(_texts(line, "compiled")))
 
     def log(self) -> WitnessLog:
         failing = tuple(test for test, outcome in self.tests.items() if outcome in {"failed", "error"})

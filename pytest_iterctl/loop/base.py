@@ -8,7 +8,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -92,12 +93,22 @@ class Records:
 class Bases:
     """The bases of one run's tasks, in the run's private folder."""
 
-    def __init__(self, repository: Repository, snapshots: Snapshots, private: Path, bench: Bench, tick: Tick) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        snapshots: Snapshots,
+        private: Path,
+        bench: Bench,
+        tick: Tick,
+        *,
+        first_agent: Callable[[], int] = time.time_ns,
+    ) -> None:
         self.repository = repository
         self.snapshots = snapshots
         self.private = private
         self.bench = bench
         self.tick = tick
+        self.first_agent = first_agent
         self.vault = Vault(private / "vault")
         self._loaded: dict[str, tuple[Proof, Base]] = {}
         self._protections: dict[tuple[str, str, tuple[str, ...]], Protection] = {}
@@ -115,7 +126,21 @@ class Bases:
         self, task: str, manifest: Manifest, facts: Mapping[str, object], bytecode: Manifest | None = None
     ) -> Examiner:
         place = self.private / "rooms" / task
-        return Examiner(self.bench, self.root, self.vault, place, manifest, facts, bytecode or Manifest())
+        known = bytecode or Manifest()
+        installed = () if known.files else self._installed(task)
+        return Examiner(
+            *(self.bench, self.root, self.vault, place, manifest, facts, known),
+            installed=installed,
+            first_agent=self.first_agent() if installed else 0,
+        )
+
+    def _installed(self, task: str) -> tuple[str, ...]:
+        """Where the bytecode of installed modules lay that the first run in the work tree loaded."""
+        try:
+            found = json.loads((self.folder(task) / "compiled.json").read_bytes())
+        except (OSError, ValueError):
+            return ()
+        return tuple(map(str, found)) if isinstance(found, list) else ()
 
     def protection(self, task: TaskState, base: Base, may_change: tuple[str, ...]) -> Protection:
         """What is protected; which files the tests read takes a look at all of them, so it is remembered."""
@@ -139,6 +164,8 @@ class Bases:
         facts["prefix_below_root"] = os.path.relpath(self.bench.directory, self.root)
         document = {"facts": facts, "run": json.loads(Baseline((run_of(tested, "tree"),)).document())}
         write_whole(self.folder(task) / "tree.json", json.dumps(document).encode())
+        if tested.log is not None:
+            write_whole(self.folder(task) / "compiled.json", json.dumps(tested.log.compiled).encode())
 
     def _configuration_above(self, inipath: object) -> dict[str, object]:
         """A pytest configuration that lies above the work tree: in the room it lies above the room."""

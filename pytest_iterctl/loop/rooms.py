@@ -19,6 +19,8 @@ from pytest_iterctl.control.limits import Allowance
 from pytest_iterctl.loop.testing import Bench, InRoom, Tested, Tick
 from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.text import one_line, strip_escapes
+from pytest_iterctl.work.bytecode import lay_installed
+from pytest_iterctl.work.interpreter import installed_folders
 from pytest_iterctl.work.mapping import out_of_room
 from pytest_iterctl.work.process import Command, run
 from pytest_iterctl.work.room import Contribution, Room, bytecode_of, open_room
@@ -97,6 +99,8 @@ class Examiner:
     base: Manifest
     facts: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     bytecode: Manifest = field(default_factory=Manifest)  # compiled by a run of the base, which can be trusted
+    installed: tuple[str, ...] = ()  # as long as there is none: where the interpreter keeps its own
+    first_agent: int = 0  # when the first agent came that could have changed that, in nanoseconds
 
     def run(
         self,
@@ -139,6 +143,9 @@ class Examiner:
         with open_room(self.vault, self.base, change, self.place, name=name, also=also, bytecode=self.bytecode) as room:
             # pytest looks for its configuration in the folders above, too: here is the one that the base had there.
             (room.tree.parent / "pytest.ini").write_bytes(b"[pytest]\n")
+            if self.installed and not self.bytecode.files:
+                folders, _ = installed_folders(self.facts, self.root)
+                lay_installed(self.installed, folders, room.bytecode, before=self.first_agent)
             outside = self._configuration_above()
             if outside is not None:
                 (room.tree.parent / "pytest.ini").unlink()

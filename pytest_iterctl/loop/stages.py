@@ -83,7 +83,9 @@ class Stages:
         self.tick = tick
         self.memory = workspace.memory(history.run)
         self.private = workspace.place.run_directory(history.run)
-        self.bases = Bases(workspace.repository, snapshots, self.private, self.bench, tick)
+        self.bases = Bases(
+            *(workspace.repository, snapshots, self.private, self.bench, tick), first_agent=workspace.place.first_agent
+        )
         self._ever_passed: dict[str, tuple[int, frozenset[str]]] = {}
 
     @property
@@ -307,6 +309,7 @@ class Stages:
         settings = task.settings
         allowed = self._allowance(attempt, agent.spec.timeout or settings.timeout)
         session = session_for(task, attempt, agent) if stage == "generate" else Session()
+        self.workspace.place.note_agent()
         call = len(attempt.all_turns) + 1
         name = f"{task.id}-{attempt.iteration}-{stage}-{call}"
         return Turn(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_iterctl.errors import StoreError, UsageError
@@ -34,6 +36,7 @@ class Place:
         digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:12]
         home = state_home(environment)
         self.directory = home / f"{name[:40]}-{digest}"
+        self._first_agent = home / "first-agent"
         if for_agents and self.directory.resolve().is_relative_to(resolved):
             raise UsageError(
                 f"the state folder {home} lies inside the work tree, where an agent could write it",
@@ -62,6 +65,20 @@ class Place:
                 f"the state folder can't be made: {self.directory}: {error.strerror}",
                 hint="set ITERCTL_STATE_DIR to a folder that can be written",
             ) from None
+
+    def note_agent(self) -> None:
+        """Remember when the first agent ever was called here: what has not changed since is nobody's work."""
+        with suppress(OSError), self._first_agent.open("x", encoding="ascii") as file:
+            file.write(str(time.time_ns()))
+
+    def first_agent(self) -> int:
+        """When that was, in nanoseconds since the epoch; now, if none has been called yet."""
+        try:
+            return int(self._first_agent.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return time.time_ns()
+        except (OSError, ValueError):
+            return 0  # somebody has been at it: nothing is old enough
 
     def run_directory(self, run: str) -> Path:
         """The private folder of one run: prompts, feedback files, the private index, the stop request."""

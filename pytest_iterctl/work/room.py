@@ -73,6 +73,8 @@ class Room:
             "XDG_STATE_HOME": str(self.home / ".local/state"),
             "TMPDIR": str(self.scratch),
             "PYTHONPYCACHEPREFIX": str(self.bytecode),
+            # Where it is set, as in many containers, every run would compile everything again.
+            "PYTHONDONTWRITEBYTECODE": "",
         }
 
 
