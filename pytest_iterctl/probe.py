@@ -357,30 +357,32 @@ class Inventory:
                 return False
         return True
 
-    def key_patched(self) -> set[str]:
+    def key_patched(self) -> dict[str, Any]:
         return {
-            label
+            label: namespace.get(key)
             for label, (namespace, key, value) in zip(self.key_labels, self.key)  # noqa: B905 - Python 3.9
             if namespace.get(key) is not value
         }
 
-    def patched(self) -> set[str]:
-        """Everything that is not what it was."""
-        found: set[str] = set()
+    def patched(self) -> dict[str, Any]:
+        """Everything that is not what it was, and what is there now."""
+        found: dict[str, Any] = {}
         for name, (namespace, there, whole) in self.namespaces.items():
             for key, value in there.items():
                 if namespace.get(key) is not value and not self.is_lent(namespace.get(key)):
-                    found.add(f"{name}.{key}")
+                    found[f"{name}.{key}"] = namespace.get(key)
             if whole and len(namespace) > len(there):
                 # What is added to a class may stand before what its instances or its parents have.
                 added = [key for key in namespace if key not in there and key not in _FILLED_IN]
                 found.update(
-                    f"{name}.{key}" for key in added if _counts(namespace[key]) and not self.is_lent(namespace[key])
+                    (f"{name}.{key}", namespace[key])
+                    for key in added
+                    if _counts(namespace[key]) and not self.is_lent(namespace[key])
                 )
         # Each of these questions is an event by itself; defaults that are replaced were an event too.
-        for label, function, code in self.functions.values():
-            if function.__code__ is not code:
-                found.add(label)
+        found.update(
+            (label, function) for label, function, code in self.functions.values() if function.__code__ is not code
+        )
         return found
 
     def is_lent(self, value: object) -> bool:
@@ -514,9 +516,9 @@ class Events(Places):
                 above = os.path.dirname(above)
         self.inventory = inventory
         self.tests: dict[int, str] = {}
-        self.found: dict[tuple[str, str, str], None] = {}
+        self.found: dict[tuple[str, str, str], int] = {}  # with the line that did it
         self.counted: dict[tuple[str, bool], int] = {}
-        self.patched: set[str] = set()
+        self.patched: dict[str, Any] = {}
         self.items: set[str] = set()
         self.recoded: dict[int, Any] = {}  # functions that were given the product's code
         self.makes_functions = False  # out of the product's code and the names of any module
@@ -548,9 +550,9 @@ class Events(Places):
     def look(self, event: str, arguments: tuple[Any, ...], frame: Any) -> None:
         kind = _ALL_FRAMES.get(event)
         if kind is not None:
-            self.note(kind, self.wanted_by(frame), "")
+            self.note(kind, *self.wanted_by(frame), "")
         elif event in {"sys._getframe", "object.__getattr__"}:
-            self.note("frames", self.direct(frame), "")
+            self.note("frames", *self.direct(frame), "")
         elif event == "object.__setattr__":
             if arguments[1] == "__code__" and self.product(arguments[2].co_filename):
                 self.recoded[id(arguments[0])] = arguments[0]
@@ -560,18 +562,18 @@ class Events(Places):
         elif event == "import":
             module = str(arguments[0])
             if module.partition(".")[0] in _FRAMEWORK:
-                self.note("import", self.importer(frame), module)
+                self.note("import", *self.importer(frame), module)
         elif event in {"os.kill", "os.killpg"}:
             own = {0, -1, os.getpid(), os.getppid(), os.getpgrp()}
             if arguments[0] in own:
-                self.note("kill", self.wanted_by(frame), "")
+                self.note("kill", *self.wanted_by(frame), "")
         else:
             self.look_at_path(event, arguments, frame)
 
     def look_at_function(self, function: Any) -> None:
         known = self.inventory.functions.get(id(function))
         if known is not None:
-            self.patched.add(known[0])
+            self.patched[known[0]] = function
         elif id(function) in self.tests:
             self.items.add(self.tests[id(function)])
 
@@ -582,26 +584,28 @@ class Events(Places):
             # Whoever calls importlib himself makes no event of an import.
             for folder in _FRAMEWORK_FOLDERS:
                 if folder in arguments[0]:
-                    self.note("import", self.importer(frame), _module_name(arguments[0], folder))
-        source = self.wanted_by(frame, reading=event == "open")
+                    self.note("import", *self.importer(frame), _module_name(arguments[0], folder))
+        source, line = self.wanted_by(frame, reading=event == "open")
         if not source:
             return
         if event == "open":
             path, mode, flags = arguments
             writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool(flags & _FLAGS)
-            self.note("write" if writes else "read", source, self.protected.get(self.whole(path), ""), needed=True)
+            self.note(
+                "write" if writes else "read", source, line, self.protected.get(self.whole(path), ""), needed=True
+            )
         elif event == "os.link":
-            self.note("read", source, self.protected.get(self.whole(arguments[0]), ""), needed=True)
+            self.note("read", source, line, self.protected.get(self.whole(arguments[0]), ""), needed=True)
         elif event in _LISTS:
             folder = self.whole(arguments[0] if arguments and arguments[0] is not None else ".")
             if folder in self.folders:
-                self.note("list", source, os.path.relpath(folder, self.tree))
+                self.note("list", source, line, os.path.relpath(folder, self.tree))
         else:
             for path in arguments[: 2 if event in {"os.rename", "shutil.move"} else 1]:
                 whole = self.whole(path, follow=event == "os.truncate")
                 # Whole folders go at once, and the tests with them.
                 inside = os.path.relpath(whole, self.tree) if whole in self.above else ""
-                self.note("write", source, self.protected.get(whole, inside), needed=True)
+                self.note("write", source, line, self.protected.get(whole, inside), needed=True)
 
     def whole(self, path: Any, *, follow: bool = True) -> str:
         if isinstance(path, int):
@@ -611,45 +615,48 @@ class Events(Places):
             return os.path.realpath(text)
         return os.path.join(os.path.realpath(os.path.dirname(text)), os.path.basename(text))
 
-    def note(self, kind: str, source: str, target: str, *, needed: bool = False) -> None:
+    def note(self, kind: str, source: str, line: int, target: str, *, needed: bool = False) -> None:
         if not source or (needed and not target) or (kind, source, target) in self.found:
             return
         # No kind crowds out another, and no data that is read crowds out a test that is read.
         group = (kind, target.endswith(".py"))
         count = self.counted[group] = self.counted.get(group, 0) + 1
         if count <= _MOST_EVENTS:
-            self.found[kind, source, target] = None
+            self.found[kind, source, target] = line
 
-    def wanted_by(self, frame: Any, *, reading: bool = False) -> str:
-        """The product's file that is the nearest of the room's; '' when that is a file of the tests, or none."""
+    def wanted_by(self, frame: Any, *, reading: bool = False) -> tuple[str, int]:
+        """The product's file that is the nearest of the room's, and its line; '' when that is a test's, or none."""
         shown = False
         for _ in range(_DEEPEST):
             if frame is None:
-                return ""
+                return "", 0
             code = frame.f_code
             place = self.place(code.co_filename)
             if place is not None:
-                return "" if place in self.relative or shown else place
+                return ("", 0) if place in self.relative or shown else (place, frame.f_lineno)
             if reading and code.co_filename == traceback.__file__:
                 # Who shows an exception shows the lines that it came through; who shows his callers reads them.
                 if code.co_name in _LOOKS_AT_CALLERS:
                     reading = False
                 shown = reading
             frame = frame.f_back
-        return ""
+        return "", 0
 
-    def direct(self, frame: Any) -> str:
+    def direct(self, frame: Any) -> tuple[str, int]:
         """The product's file that looks at frames, itself or by the two modules that are there for it."""
         while frame is not None and frame.f_code.co_filename in {_inspect_file, traceback.__file__}:
             if frame.f_code.co_filename == traceback.__file__ and frame.f_code.co_name not in _LOOKS_AT_CALLERS:
-                return ""
+                return "", 0
             frame = frame.f_back
-        return self.product(frame.f_code.co_filename) if frame is not None else ""
+        return self.at(frame)
 
-    def importer(self, frame: Any) -> str:
+    def importer(self, frame: Any) -> tuple[str, int]:
         while frame is not None and frame.f_code.co_filename.startswith(_IMPORTLIB):
             frame = frame.f_back
-        return self.product(frame.f_code.co_filename) if frame is not None else ""
+        return self.at(frame)
+
+    def at(self, frame: Any) -> tuple[str, int]:
+        return (self.product(frame.f_code.co_filename), frame.f_lineno) if frame is not None else ("", 0)
 
     def look_at_modules(self) -> None:
         """Imports of what was loaded already make no event: look for them in the product's own names."""
@@ -661,7 +668,7 @@ class Events(Places):
             for value in list(vars(module).values()):
                 name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
                 if isinstance(name, str) and name.partition(".")[0] in _FRAMEWORK:
-                    self.note("import", source, name)
+                    self.note("import", source, 0, name)
 
 
 # The product's functions in other people's modules ----------------------------------------------------------------
@@ -701,7 +708,7 @@ class Foreign:
         self.files: dict[str, str] = {}
         self.modules: dict[str, bool] = {}
         self.before: list[tuple[str, Mapping[str, Any], dict[str, Any]]] = []
-        self.patched: set[str] = set()
+        self.patched: dict[str, Any] = {}
         self.hooked: set[str] = set()
 
     def file(self, function: Any) -> str:
@@ -763,7 +770,7 @@ class Foreign:
             if meant or (name == "builtins" and top not in builtin):
                 self.hooked.add(f"{name}.{key}")
             else:
-                self.patched.add(f"{name}.{key}")
+                self.patched[f"{name}.{key}"] = value
 
     def is_foreign(self, name: str, module: types.ModuleType) -> bool:
         path = vars(module).get("__file__")
@@ -806,6 +813,21 @@ class Foreign:
                 found += [(name, module, key, value, owner) for key in _keys(own, value)]
         return found
 
+    def defined(self, value: Any) -> tuple[str, int]:
+        """Where the product defines what stands behind a value; '' where it does not, or nobody can say."""
+        if isinstance(value, types.ModuleType):
+            return self.places.product(str(value.__file__)), 1
+        if isinstance(value, type):
+            functions: Any = (each for member in tuple(vars(value).values()) for each in self.functions(member))
+        else:
+            functions = self.functions(value)
+        for each in functions:
+            file = self.file(each)
+            if file and each.__code__.co_filename[:1] != "<":
+                return file, each.__code__.co_firstlineno
+        call = vars(type(value)).get("__call__")
+        return self.defined(call) if isinstance(call, types.FunctionType) and call is not value else ("", 0)
+
     def owner(self, value: Any) -> str:
         """The module of the product's function that stands behind a value; ''."""
         for each in self.functions(value):
@@ -845,7 +867,7 @@ class Foreign:
                         there[key] = function
                         # Whoever wraps a function makes one that uses his own names, not those of the tests.
                         if self.is_recoded(function) and function.__globals__ is vars(module):
-                            self.patched.add(f"{label}.{key}")
+                            self.patched[f"{label}.{key}"] = function
                 self.before.append((label, namespace, there))
 
     def look_at_tests(self) -> None:
@@ -855,7 +877,7 @@ class Foreign:
                 if now is not function:
                     now = next(_functions(now), None)
                 if now is not None and (self.is_recoded(now) or (now is not function and self.file(now))):
-                    self.patched.add(f"{label}.{key}")
+                    self.patched[f"{label}.{key}"] = now
 
     def is_recoded(self, function: Any) -> bool:
         return id(function) in self.events.recoded and bool(self.file(function))
@@ -915,13 +937,13 @@ class Hooks:
                 for implementation in caller.get_hookimpls():
                     yield name, implementation
 
-    def patched(self) -> set[str]:
+    def patched(self) -> dict[str, Any]:
         """Those that have another function, are gone, or came without a plugin that was registered with them."""
         if self.manager is None:
-            return set()
+            return {}
         now = {id(implementation): (name, implementation) for name, implementation in self.all()}
         found = {
-            self.label(name, implementation)
+            self.label(name, implementation): implementation.function
             for number, (name, implementation, function, code) in self.known.items()
             if number not in now
             or implementation.function is not function
@@ -929,7 +951,7 @@ class Hooks:
         }
         plugins = {implementation.plugin_name for _, implementation, _, _ in self.known.values()}
         found.update(
-            self.label(name, implementation)
+            (self.label(name, implementation), implementation.function)
             for number, (name, implementation) in now.items()
             if number not in self.known and implementation.plugin_name in plugins
         )
@@ -1079,9 +1101,10 @@ class Watch:
         self.exam = exam
         self.inventory = inventory
         self.events = events
-        self.patched: set[str] = set()
+        self.patched: dict[str, Any] = {}
         self.items: set[str] = set()
         self.known: dict[str, tuple[Any, type, Any, frozenset[str]]] = {}
+        self.registered: dict[str, Any] = {}
         self.before: list[str] = []
         self.after: list[str] = []
         self.canaries: dict[str, str] = {}
@@ -1104,7 +1127,9 @@ class Watch:
         self.hooks.take_plugin(plugin)
 
     def plugins(self, config: pytest.Config) -> list[str]:
-        names = {str(name) for name, plugin in config.pluginmanager.list_name_plugin() if plugin is not None}
+        named = {str(name): plugin for name, plugin in config.pluginmanager.list_name_plugin() if plugin is not None}
+        self.registered.update(named)
+        names = set(named)
         with suppress(Exception):  # a hook may have been given a function without any plugin
             for caller in list(vars(config.pluginmanager.hook).values()):
                 if isinstance(caller, _CALLER):
@@ -1165,7 +1190,7 @@ class Watch:
 
     def check(self, test: str, item: Any, kind: type, function: Any, methods: frozenset[str]) -> None:
         if not self.inventory.key_is_intact():
-            self.patched |= self.inventory.key_patched()
+            self.patched.update(self.inventory.key_patched())
         if item is None:
             return
         own = item.__dict__
@@ -1178,19 +1203,19 @@ class Watch:
             self.items.add(test)
 
     def finish(self, session: pytest.Session) -> None:
-        self.patched |= self.inventory.patched()
+        self.patched.update(self.inventory.patched())
         manager = session.config.pluginmanager
         if getattr(manager, "_inner_hookexec", None) is not self.machine:
-            self.patched.add("pluginmanager._inner_hookexec")
+            self.patched["pluginmanager._inner_hookexec"] = getattr(manager, "_inner_hookexec", None)
         for name, thing in (("session", session), ("config", session.config), ("pluginmanager", manager)):
-            self.patched.update(f"{name}.{each}" for each in _shadowed(thing))
+            self.patched.update((f"{name}.{each}", vars(thing)[each]) for each in _shadowed(thing))
         for test, (item, *_) in self.known.items():
             if item is not None and not _methods(type(item)).isdisjoint(item.__dict__):
                 self.items.add(test)
         with suppress(Exception):  # a hook may have been given anything at all
-            self.patched |= self.hooks.patched()
+            self.patched.update(self.hooks.patched())
         if self.hooks.manager is not manager:
-            self.patched.add("config.pluginmanager")
+            self.patched["config.pluginmanager"] = manager
         # A module may be any object at all.
         with suppress(Exception):
             self.events.look_at_modules()
@@ -1202,15 +1227,29 @@ class Watch:
         self.events.active = False
 
     def result(self) -> dict[str, object]:
+        patched = {**self.foreign.patched, **self.events.patched, **self.patched}
+        names = sorted(patched)[:_MOST_NAMES]
         return {
             "plugins_before": self.before,
             "plugins": self.after,
-            "patched": sorted(self.patched | self.events.patched | self.foreign.patched)[:_MOST_NAMES],
+            "patched": names,
+            "defined": self.defined({**self.registered, **{name: patched[name] for name in names}}),
             "hooked": sorted(self.foreign.hooked)[:_MOST_NAMES],
             "items": sorted(self.items | self.events.items)[:_MOST_NAMES],
             "events": [list(event) for event in self.events.found],
+            "lines": list(self.events.found.values()),
             "canaries": self.canaries,
         }
+
+    def defined(self, patched: dict[str, Any]) -> dict[str, list[object]]:
+        """Where the product defines what it has put in the place of something else, or registered with pytest."""
+        found: dict[str, list[object]] = {}
+        for name, value in patched.items():
+            with suppress(Exception):  # a value may be any object at all
+                file, line = self.foreign.defined(value)
+                if file:
+                    found[name] = [file, line]
+        return found
 
 
 def _function(item: Any) -> Any:

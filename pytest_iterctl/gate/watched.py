@@ -43,6 +43,11 @@ class Watched:
     canaries: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     seen: int = 0  # in how many processes
     touched: frozenset[str] = frozenset()  # protected files that were written to meanwhile
+    #: Where the product defines what it put in the place of something (by that one's name), and where it did something
+    #: (by the event). Only for people to look at: no two runs are compared by it.
+    places: Mapping[str | tuple[str, str, str], tuple[str, int]] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False
+    )
 
     @classmethod
     def of(cls, probes: Iterable[Mapping[str, object]]) -> Watched:
@@ -58,6 +63,7 @@ class Watched:
                     frozenset(_events(probe.get("events"))),
                     {str(k): str(v) for k, v in canaries.items()} if isinstance(canaries, dict) else {},
                     1,
+                    places=_places(probe),
                 )
             )
         return found
@@ -76,7 +82,13 @@ class Watched:
             MappingProxyType(canaries),
             self.seen + other.seen,
             self.touched | other.touched,
+            MappingProxyType({**other.places, **self.places}),
         )
+
+    def finding(self, name: str | tuple[str, str, str], rule: str, text: str, *, certain: bool = True) -> Finding:
+        """A finding with its place, as far as that is known."""
+        path, line = self.places.get(name, ("", 0))
+        return Finding(path, line, rule, certain, text)
 
     def document(self) -> bytes:
         return json.dumps(
@@ -114,11 +126,11 @@ def surprises(base: Watched, now: Watched, *, changed: frozenset[str], tests: fr
         expected = {name: "passed" if name.endswith("passes") else "failed" for name in now.canaries}
         return tuple(_wrong_canaries(expected, now))
     found = [
-        Finding("", 0, "patches", True, f"{name} was replaced while the tests ran.")
+        now.finding(name, "patches", f"{name} was replaced while the tests ran.")
         for name in sorted(now.patched - base.patched)
     ]
     found += [
-        Finding("", 0, "registers-plugin", True, f"a plugin that the base does not have was registered: {name}.")
+        now.finding(name, "registers-plugin", f"a plugin that the base does not have was registered: {name}.")
         for name in sorted(now.plugins - base.plugins)
     ]
     found += [
@@ -130,7 +142,8 @@ def surprises(base: Watched, now: Watched, *, changed: frozenset[str], tests: fr
             continue  # data that the tests hand over is for the product to read
         rule, certain, text = _EVENTS.get(event, ("", False, ""))
         if rule and path in changed and not _known(base, event, path):
-            found.append(Finding(path, _LINE, rule, certain, text.format(target=target) + "."))
+            line = now.places.get((event, path, target), (path, _LINE))[1]
+            found.append(Finding(path, line, rule, certain, text.format(target=target) + "."))
     for path in sorted(now.touched - base.touched):
         text = "was written to while the tests ran."
         found.append(Finding(path, _LINE, "touches-test-files", path.endswith(".py"), text))
@@ -146,8 +159,7 @@ def agreeing(probes: Iterable[Mapping[str, object]], *, product: Callable[[str],
             continue
         text = f"{kind} is equal to anything, and was compared in {test}." if test else f"{kind} is equal to anything."
         if path and product(path):
-            where = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else _LINE
-            found.setdefault((kind, path), Finding(path, where, "agrees-with-everything", True, text))
+            found.setdefault((kind, path), Finding(path, _line(line), "agrees-with-everything", True, text))
         elif kind.startswith(_MOCKS):
             found.setdefault((kind, ""), Finding("", 0, "agrees-with-everything", False, text))
     return tuple(found.values())
@@ -178,3 +190,19 @@ def _events(value: object) -> Iterable[tuple[str, str, str]]:
     for each in value if isinstance(value, list) else ():
         if isinstance(each, list) and len(each) == 3 and all(isinstance(part, str) for part in each):  # noqa: PLR2004
             yield (each[0], each[1], each[2])
+
+
+def _places(probe: Mapping[str, object]) -> Mapping[str | tuple[str, str, str], tuple[str, int]]:
+    found: dict[str | tuple[str, str, str], tuple[str, int]] = {}
+    defined, events, lines = probe.get("defined"), probe.get("events"), probe.get("lines")
+    for name, place in defined.items() if isinstance(defined, dict) else ():
+        if isinstance(place, list) and len(place) == len(("file", "line")) and isinstance(place[0], str):
+            found[str(name)] = (place[0], _line(place[1]))
+    if isinstance(events, list) and isinstance(lines, list) and len(events) == len(lines):
+        for each, line in zip(events, lines, strict=True):
+            found.update({event: (event[1], _line(line)) for event in _events([each])})
+    return MappingProxyType(found)
+
+
+def _line(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else _LINE

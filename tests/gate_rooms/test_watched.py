@@ -97,3 +97,27 @@ def test_what_agrees_with_everything_is_told_once_for_each_type() -> None:
         Finding("", 0, rule, False, "unittest.mock._ANY is equal to anything, and was compared in t::c."),
         Finding("p.py", 1, rule, True, "r.Any is equal to anything, and was compared in t."),
     )
+
+
+def test_findings_carry_the_place_that_the_probe_saw() -> None:
+    event = ["trace", "p.py", ""]
+    now = {**HONEST, "patched": ["time.time"], "plugins": ["a", "cleaner"], "events": [event], "lines": [7]}
+    now["defined"] = {"time.time": ["p.py", 12], "cleaner": ["p.py", 1]}
+    given = surprises(Watched.of([HONEST]), Watched.of([now]), changed=frozenset({"p.py"}), tests=frozenset())
+    places = {(finding.path, finding.line, finding.rule) for finding in given}
+    assert places == {("p.py", 12, "patches"), ("p.py", 1, "registers-plugin"), ("p.py", 7, "traces")}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"defined": 3},
+        {"defined": {"time.time": 3}},
+        {"defined": {"time.time": [1, 2]}},
+        {"defined": {"time.time": ["p.py"]}},
+        {"lines": "x"},
+        {"lines": [1, 2, 3]},
+    ],
+)
+def test_places_that_are_no_places_are_passed_over(forged: dict[str, object]) -> None:
+    assert found(HONEST, {**HONEST, "patched": ["time.time"], **forged}) == [("patches", True)]

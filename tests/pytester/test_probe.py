@@ -369,6 +369,40 @@ def test_a_patch_of_the_framework_is_seen(room: Room, text: str, names: set[str]
     assert names <= set(room(product(text)).main["patched"])
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("import time\n\ndef quick(seconds): pass\ntime.sleep = quick", "time.sleep", 3),
+        ("import time\nclass Quick:\n    def __call__(self, seconds): pass\ntime.sleep = Quick()", "time.sleep", 3),
+        (
+            "import functools, time\n\ndef quick(much, seconds): pass\ntime.sleep = functools.partial(quick, 1)",
+            "time.sleep",
+            3,
+        ),
+        (
+            "import _pytest.runner as r\ndef nothing(): pass\nr.runtestprotocol.__code__ = nothing.__code__",
+            "_pytest.runner.runtestprotocol",
+            2,
+        ),
+        ("import textwrap\ndef dedent(text): return text\ntextwrap.dedent = dedent", "textwrap.dedent", 2),
+        (
+            "import datetime\nclass D(datetime.datetime):\n    def day(self): pass\ndatetime.datetime = D",
+            "datetime.datetime",
+            3,
+        ),
+    ],
+    ids=["function", "object", "partial", "code", "foreign", "class"],
+)
+def test_a_patch_is_told_with_its_place(room: Room, text: str, name: str, line: int) -> None:
+    assert room(product(text)).main["defined"][name] == ["calc.py", line]
+
+
+def test_what_has_no_place_is_told_without(room: Room) -> None:
+    probed = room(product("import time\ntime.sleep = print\nexec('def f(): pass')\ntime.time = f"))
+    assert {"time.sleep", "time.time"} <= set(probed.main["patched"])
+    assert not {"time.sleep", "time.time"} & set(probed.main["defined"])
+
+
 def test_a_patch_is_seen_in_a_worker(room: Room) -> None:
     probed = room(product("import time\ntime.sleep = lambda seconds: None"), "-n2", plugins=("xdist",))
     assert [probed.probes[each]["patched"] for each in ("gw0", "gw1", "main")] == [["time.sleep"], ["time.sleep"], []]
@@ -540,7 +574,11 @@ def test_a_plugin_registered_through_frames_is_seen(room: Room) -> None:
 )
 def test_what_a_product_has_no_need_of_is_seen(room: Room, text: str, event: list[str]) -> None:
     files = product(text, inside=True) | {"tests/test_data.json": "{}"}
-    assert event in room(files).events(event[0])
+    probed = room(files)
+    assert event in probed.events(event[0])
+    line = probed.main["lines"][probed.main["events"].index(event)]
+    # The function's first line is line 2; the last of what it was given did it, or began it.
+    assert line in range(2, 2 + len(text.splitlines()))
 
 
 def test_an_import_of_the_loaded_framework_is_seen(room: Room) -> None:
