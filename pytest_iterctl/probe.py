@@ -1659,6 +1659,8 @@ class Probe:
             self.watch = Watch(exam, inventory, events)
             self.plugins.append(("watch", self.watch))
             events.install()
+            # What was loaded until here lives as long as the process: nobody has to look through it again and again.
+            gc.freeze()
         if exam.reverse:
             self.plugins.append(("reverse", Reverse()))
         if exam.alone:

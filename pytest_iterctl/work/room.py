@@ -131,7 +131,8 @@ def open_room(
 
     The tree's folder is called `name`, since a package may be called after it. `also` is laid over everything else,
     `bytecode` is what Python may find compiled already, made of the base and of installed packages by a run that can be
-    trusted. The room always lies in the same place, since bytecode belongs to a path: one at a time.
+    trusted. The room always lies in the same place, since bytecode belongs to a path: one at a time. What it compiles
+    lies beside it and stays, for the next room to take out what does not belong there.
     """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     outer = place / "room"
@@ -140,23 +141,36 @@ def open_room(
     outer.mkdir(mode=0o700)
     scratch: Path | None = None
     try:
-        around = "around" if name in {"home", "bytecode", _SCRATCH} else ""
+        around = "around" if name in {"home", _SCRATCH} else ""
         # Sockets have short names, and folders of state long ones: temporary files lie where others do.
         scratch = Path(tempfile.mkdtemp(prefix=_PREFIX))
         (outer / _SCRATCH).symlink_to(scratch)
-        room = Room(outer / around / name, outer / "home", scratch, outer / "bytecode")
-        for folder in (room.tree, room.home, room.bytecode):
+        room = Room(outer / around / name, outer / "home", scratch, place / "bytecode")
+        for folder in (room.tree, room.home):
             folder.mkdir(mode=0o700, parents=True)
         files = _put_together(base, change)
         if also is not None:
             files = _put_together(Manifest(MappingProxyType(dict(files))), Contribution(also, frozenset(), left_out=()))
         vault.lay(Manifest(MappingProxyType(dict(files))), room.tree, dated=_DATE)
-        vault.lay(_still_good(bytecode or Manifest(), base, files, room), room.bytecode)
+        _lay_bytecode(vault, _still_good(bytecode or Manifest(), base, files, room), room.bytecode)
         yield room
     finally:
         _clear(outer)
         if scratch is not None:
             _clear(scratch)
+
+
+def _lay_bytecode(vault: Vault, manifest: Manifest, folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        vault.lay_again(manifest, folder)
+    except OSError:
+        # The code that ran in the room before may have made anything of it.
+        _clear(folder)
+        folder.mkdir(mode=0o700)
+        vault.lay(manifest, folder)
 
 
 def bytecode_of(room: Room, source: bytes) -> bytes:
@@ -184,7 +198,7 @@ def _clear_left_behind(outer: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    if folder.is_symlink():
+    if folder.is_symlink() or folder.is_file():
         folder.unlink()
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():

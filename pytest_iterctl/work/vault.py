@@ -173,6 +173,38 @@ class Vault:
         for place, kept in links:
             os.symlink(self.content(kept), place)  # noqa: PTH211 - names are bytes
 
+    def lay_again(self, manifest: Manifest, folder: Path) -> None:
+        """Make a folder hold exactly these files and nothing else, writing only what it does not hold already.
+
+        What is there is read and compared, so it may have been anybody's to change. To make a few hundred files takes
+        a journaling file system many times as long as to read them.
+        """
+        missing = dict(manifest.files)
+        needed = set(_folders(manifest.files))
+        waiting = [b""]
+        while waiting:
+            inner = waiting.pop()
+            place = os.fsencode(folder) + (b"/" + inner if inner else b"")
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    name = inner + b"/" + entry.name if inner else entry.name
+                    kept = missing.get(name)
+                    if entry.is_dir(follow_symlinks=False):
+                        if name in needed:
+                            waiting.append(name)
+                        else:
+                            shutil.rmtree(entry.path)
+                    elif kept is not None and self._is(kept, entry.path):
+                        del missing[name]
+                    else:
+                        os.unlink(entry.path)  # noqa: PTH108 - names are bytes
+        self.lay(Manifest(MappingProxyType(missing)), folder)
+
+    def _is(self, kept: Kept, path: bytes) -> bool:
+        seen = os.lstat(path)
+        whole = _kind(seen.st_mode) == kept.kind and _has_size(self._place(kept), seen.st_size)
+        return whole and _digest(path, kept.kind) == kept.digest
+
     def content(self, kept: Kept) -> bytes:
         data = b"".join(_chunks(self._place(kept)))
         if hashlib.sha256(data).hexdigest() != kept.digest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -136,7 +137,79 @@ def test_a_room_is_its_own_world_and_is_gone_afterwards(site: Site) -> None:
         assert [list(folder.iterdir()) for folder in folders[1:]] == [[], [], []]
         assert set(room.variables()) >= {"HOME", "TMPDIR", "PYTHONPYCACHEPREFIX"}
         (room.tree / "left.txt").write_text("by a test\n")
-    assert list(site.place.iterdir()) == []
+        bytecode = room.bytecode
+    assert list(site.place.iterdir()) == [bytecode]
+
+
+def _spoil(how: str, folder: Path) -> None:
+    """What code that ran in a room may have done to the folder of its bytecode."""
+    compiled = folder / "lib/json.pyc"
+    match how:
+        case "forged" | "COMPILED":
+            compiled.write_text(how)
+        case "gone" | "link" | "pipe" | "folder":
+            compiled.unlink()
+            if how == "link":
+                compiled.symlink_to("/etc/hostname")
+            elif how == "pipe":
+                os.mkfifo(compiled)
+            elif how == "folder":
+                compiled.mkdir()
+        case "program":
+            compiled.chmod(0o755)
+        case "new":
+            (folder / "new/deep").mkdir(parents=True)
+            (folder / "new/deep/x.pyc").write_text("planted")
+            (folder / "new.pyc").write_text("planted")
+        case "linked folder":
+            (folder / "lib").rename(folder.parent / "away")
+            (folder / "lib").symlink_to("../away")
+        case "closed":
+            (folder / "lib").chmod(0)
+        case _:
+            shutil.rmtree(folder)
+            if how == "all a link":
+                folder.symlink_to("room")
+            elif how == "all a file":
+                folder.write_text("no folder")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        *("forged", "COMPILED", "gone", "link", "pipe", "folder", "program", "new", "linked folder", "closed"),
+        *("all a link", "all a file", "all gone"),
+    ],
+)
+def test_whatever_a_room_does_to_its_bytecode_the_next_one_has_what_was_kept(
+    site: Site, tmp_path: Path, how: str
+) -> None:
+    source = tmp_path / "compiled"
+    (source / "lib").mkdir(parents=True)
+    (source / "lib/json.pyc").write_bytes(b"compiled")
+    (source / "top.pyc").write_bytes(b"top")
+    compiled = site.vault.keep(source, [b"lib/json.pyc", b"top.pyc"])
+    for visit in range(2):
+        with open_room(site.vault, site.base, site.change(), site.place, bytecode=compiled) as room:
+            found = {str(path.relative_to(room.bytecode)): path for path in room.bytecode.rglob("*")}
+            assert sorted(found) == ["lib", "lib/json.pyc", "top.pyc"]
+            assert not any(path.is_symlink() for path in (*found.values(), room.bytecode))
+            assert found["lib/json.pyc"].read_bytes() == b"compiled"
+            if visit == 0:
+                _spoil(how, room.bytecode)
+    away = site.place / "away"
+    assert not away.exists() or (away / "json.pyc").read_bytes() == b"compiled"
+
+
+def test_bytecode_that_is_as_it_was_is_not_written_again(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "compiled").mkdir()
+    (tmp_path / "compiled/top.pyc").write_bytes(b"top")
+    compiled = site.vault.keep(tmp_path / "compiled", [b"top.pyc"])
+    seen = set()
+    for _ in range(2):
+        with open_room(site.vault, site.base, site.change(), site.place, bytecode=compiled) as room:
+            seen.add((room.bytecode / "top.pyc").stat().st_ino)
+    assert len(seen) == 1
 
 
 def test_nothing_in_a_room_reaches_the_base(site: Site) -> None:
