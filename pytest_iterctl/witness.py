@@ -746,13 +746,14 @@ class Witness:
         if outcome.excinfo is not None:
             return  # it comes by again in pytest_cmdline_main
         option = session.config.option
-        report = os.path.expanduser(os.path.expandvars(getattr(option, "xmlpath", None) or ""))
+        report = _expanded(getattr(option, "xmlpath", None))
         self.lines.tell(
             "finish",
             status=int(session.exitstatus),
             counts={**self.counts, "passed": self.passed + self.counts.get("passed", 0)},
             stop=str(session.shouldfail or session.shouldstop or ""),
             junitxml=os.path.join(self.describe.start, report) if report else None,
+            reports=[os.path.join(self.describe.start, each) for each in _reports(session.config)],
             seed=getattr(option, "randomly_seed", None),
         )
 
@@ -771,6 +772,31 @@ def _compiled() -> list[str]:
     """Where the bytecode of the modules lies that this run has loaded."""
     places = (getattr(module, "__cached__", None) for module in list(sys.modules.values()))
     return sorted({each for each in places if isinstance(each, str)})
+
+
+# Where plugins keep the names of the files and folders that they were asked to write a report to.
+_REPORTS = (
+    *("xmlpath", "htmlpath", "report_log", "json_report_file", "csv_path", "mdpath", "md_report_output"),
+    *("allure_report_dir", "ctrf", "resultlog"),
+)
+_COVERAGE_REPORTS = {"xml": "xml_output", "html": "html_dir", "json": "json_output", "lcov": "lcov_output"}
+
+
+def _reports(config: Any) -> list[str]:
+    """The files and folders that the run was asked to write reports to, as far as their plugins are known."""
+    option = config.option
+    found = [_expanded(getattr(option, name, None)) for name in _REPORTS]
+    with suppress(Exception):  # a plugin of that name may be any other
+        measured = config.pluginmanager.get_plugin("_cov").cov_controller.cov.config
+        found.append(_expanded(measured.data_file))
+        for kind, place in option.cov_report.items():
+            if not kind.startswith("term"):  # what follows those is no path
+                found.append(_expanded(place or getattr(measured, _COVERAGE_REPORTS.get(kind, ""), "")))
+    return sorted({each for each in found if each})
+
+
+def _expanded(path: object) -> str:
+    return os.path.expanduser(os.path.expandvars(path)) if isinstance(path, str) else ""
 
 
 def _closest(node: Any, known: dict[Any, Any]) -> Any:

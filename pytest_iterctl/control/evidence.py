@@ -191,6 +191,7 @@ class GateEvidence(Value):
     unchecked: tuple[str, ...] = ()
     ask: str = Field(default="", description="why a person or a reviewer has to look before it is accepted")
     judged: str = Field(default="", description="digest of the list of files that was judged")
+    reports: str = Field(default="", description="digest of the list of reports that the clean room's run wrote")
     seconds: float = 0.0
 
     @property

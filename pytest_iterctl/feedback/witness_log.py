@@ -73,6 +73,7 @@ class WitnessLog:
     stop: str = ""  # why the session wanted to stop early
     exit_line: int | None = None  # the exit code that pytest returned in the end
     junitxml: str = ""
+    reports: tuple[str, ...] = ()  # files and folders that the run was asked to write reports to, absolute
     compiled: tuple[str, ...] = ()  # where the bytecode of the loaded modules lies
     seed: int | None = None
     counts: Counts = field(default_factory=Counts)
@@ -255,6 +256,7 @@ class _Reading:
             status=_number(line, "status"),
             stop=_text(line, "stop"),
             junitxml=_text(line, "junitxml"),
+            reports=tuple(_texts(line, "reports")),
             seed=_number(line, "seed"),
         )
 

@@ -28,6 +28,7 @@ from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.interpreter import Fingerprint
+from pytest_iterctl.work.reports import is_loaded
 from pytest_iterctl.work.snapshots import Snapshots
 from pytest_iterctl.work.trees import SUBMODULE
 from pytest_iterctl.work.vault import Kept, Manifest, Stamps, Vault
@@ -57,6 +58,18 @@ class Base:
     fingerprint: Fingerprint | None
     hidden: Manifest
     bytecode: Manifest
+
+    @property
+    def written(self) -> frozenset[bytes]:
+        """What the tests write by themselves, such as reports: it was so before any agent came."""
+        names = self.facts.get("written")
+        return frozenset(map(os.fsencode, names)) if isinstance(names, list) else frozenset()
+
+    @property
+    def reports(self) -> tuple[str, ...]:
+        """The files and folders that the tests were asked to write reports to, below the root."""
+        names = self.facts.get("reports")
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +164,11 @@ class Bases:
 
     # What is known of the run in the work tree ---------------------------------------------------------------------
 
-    def note_tree_run(self, task: str, tested: Tested) -> None:
-        """Remember what the tests did in the work tree before any agent, for the baseline."""
+    def note_tree_run(self, task: str, tested: Tested, *, since: str = "") -> None:
+        """Remember what the tests did in the work tree before any agent, for the baseline.
+
+        `since` is the snapshot before them: what they have written is nobody's change.
+        """
         facts = dict(tested.log.interpreter) if tested.log is not None else {}
         if tested.log is not None:
             facts |= {
@@ -162,10 +178,19 @@ class Bases:
             }
             facts |= self._configuration_above(facts.get("inipath"))
         facts["prefix_below_root"] = os.path.relpath(self.bench.directory, self.root)
+        if since:
+            facts["written"] = [os.fsdecode(name) for name in self.set_aside(since)]
+        facts["reports"] = [
+            os.path.relpath(each, self.root) for each in tested.reports if Path(each).is_relative_to(self.root)
+        ]
         document = {"facts": facts, "run": json.loads(Baseline((run_of(tested, "tree"),)).document())}
         write_whole(self.folder(task) / "tree.json", json.dumps(document).encode())
         if tested.log is not None:
             write_whole(self.folder(task) / "compiled.json", json.dumps(tested.log.compiled).encode())
+
+    def set_aside(self, since: str) -> tuple[bytes, ...]:
+        """What tests alone have written since a snapshot, and what is no program: from now on no part of the run."""
+        return self.snapshots.set_aside_since(since, lambda name: not is_loaded(name))
 
     def _configuration_above(self, inipath: object) -> dict[str, object]:
         """A pytest configuration that lies above the work tree: in the room it lies above the room."""

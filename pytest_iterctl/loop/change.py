@@ -60,8 +60,9 @@ def sorted_change(bases: Bases, base: Base, task: TaskState) -> SortedChange:
     """Names of new files come from git, those of others from a look at each; contents from the work tree itself."""
     vault, root = bases.vault, bases.root
     changed, gone = vault.changed(root, base.manifest, base.stamps)
+    changed = tuple(name for name in changed if name not in base.written)
     told = bases.snapshots.names(task.latest) if task.latest else ()
-    new = [name for name in told if name not in base.manifest.files]
+    new = [name for name in told if name not in base.manifest.files and name not in base.written]
     after = vault.keep(root, dict.fromkeys((*changed, *new)))
     differing = {name: kept for name, kept in after.files.items() if base.manifest.files.get(name) != kept}
     broken = task.proof.broken if task.proof is not None else ()

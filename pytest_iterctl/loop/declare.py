@@ -34,12 +34,14 @@ def declare_tasks(stages: Stages, history: History) -> None:
     only = state.started.plan.only if state.started is not None else ""
     if only:
         tasks = _only(tasks, only)
+    if tasks != (whole,):
+        stages.bases.set_aside(base.commit)
     history.record(TasksDeclared(tasks=tasks))
     if tasks != (whole,):
         return
     history.record(TaskStarted(task=whole.id, base=base.commit, tree=base.tree, under_way=tested.suite.seconds))
     history.record(StageStarted(task=whole.id, iteration=0, stage="test", before=base.commit))
-    stages.tested(TaskState(task=whole), 0, tested)
+    stages.tested(TaskState(task=whole, base=base.commit), 0, tested)
 
 
 def _declared(stages: Stages, whole: FrozenTask, log: WitnessLog) -> tuple[DeclaredTask, ...]:

@@ -34,7 +34,7 @@ from pytest_iterctl.loop.controls import Controls, Target
 from pytest_iterctl.loop.proving import excused, own_suite
 from pytest_iterctl.loop.record import ASK, Record, evidence, told, without
 from pytest_iterctl.loop.rooms import Exam, Examined, Examiner
-from pytest_iterctl.text import one_line
+from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.interpreter import difference, installed_folders, take
 from pytest_iterctl.work.vault import Manifest
 
@@ -80,8 +80,9 @@ class Judge:
             reason = f"what is installed has changed: {record.gaps[0].text}"
             return self._evidence("gaps", reason, change, record)
         examiner = self.bases.examiner(self.task.id, base.manifest, base.facts, base.bytecode)
-        room = self._run(examiner, change, self._watching(base, change))
+        room = self._run(examiner, change, self._watching(base, change), keep_reports=True)
         self.keep_output(room.tested.output)
+        record.reports = room.reports
         suite = excused(room.suite, self._flaky(base))
         if room.tested.log is not None:
             seen = replace(Watched.of(room.tested.log.probes), touched=room.touched)
@@ -99,7 +100,7 @@ class Judge:
         self._weigh(base, change, record, examiner, room)
         if not record.certain and not record.gaps:
             self._controls(base, change, record, examiner, room)
-        return self._conclusion(change, record, room, suite)
+        return self._conclusion(change, record, suite)
 
     # Reading the change ----------------------------------------------------------------------------------------------
 
@@ -166,6 +167,7 @@ class Judge:
         also: Manifest | None = None,
         extra: tuple[str, ...] = (),
         tests: tuple[str, ...] | None = None,
+        keep_reports: bool = False,
     ) -> Examined:
         task = self.task.task
         if tests is not None:
@@ -178,6 +180,7 @@ class Judge:
             exam=exam,
             also=also,
             extra=extra,
+            keep_reports=keep_reports,
         )
         if examined.tested.stopped:
             raise StoppedError
@@ -206,7 +209,8 @@ class Judge:
             return self._evidence("incident", f"{red}; {told(record.certain)}", change, record, suite=suite)
         explaining = [each for each in change.left_out if each.protected] or list(change.left_out)
         explaining = explaining or [
-            LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)
+            *(LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)),
+            *(LeftOut(path=path, reason="is written by the tests") for path in sorted(map(file_name, base.written))),
         ]
         if explaining:
             paths = named([each.path for each in explaining])
@@ -374,7 +378,7 @@ class Judge:
 
     # The conclusion --------------------------------------------------------------------------------------------------
 
-    def _conclusion(self, change: SortedChange, record: Record, room: Examined, suite: SuiteEvidence) -> GateEvidence:
+    def _conclusion(self, change: SortedChange, record: Record, suite: SuiteEvidence) -> GateEvidence:
         if record.certain:
             return self._evidence("incident", told(record.certain), change, record, suite=suite)
         if record.gaps:
@@ -388,17 +392,10 @@ class Judge:
             for path in mended
         ]
         asking = [finding for finding in record.findings if finding.rule in ASK]
-        self._keep_report(room)
         reason = "the tests pass in the clean room"
         if change.is_empty and change.left_out:
             reason += " without any of the change"
         return self._evidence("accepted", reason, change, record, suite=suite, ask=told(asking) if asking else "")
-
-    def _keep_report(self, room: Examined) -> None:
-        folder = self.bases.folder(self.task.id)
-        if room.junit is not None:
-            (folder / "junit.name").write_text(room.junit[0], encoding="utf-8")
-            (folder / "junit.xml").write_bytes(room.junit[1])
 
     def _evidence(
         self,
@@ -412,7 +409,9 @@ class Judge:
     ) -> GateEvidence:
         if suite is not None and suite.passed:
             # Also where it is not accepted: a person may accept it all the same, and then this is what was judged.
-            change.accepted().write(self.bases.folder(self.task.id) / f"judged-{self.attempt.iteration}.jsonl")
+            folder, iteration = self.bases.folder(self.task.id), self.attempt.iteration
+            change.accepted().write(folder / f"judged-{iteration}.jsonl")
+            record.reports.write(folder / f"reports-{iteration}.jsonl")
         return evidence(verdict, reason, change, record, suite=suite, ask=ask)
 
 

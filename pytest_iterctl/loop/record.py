@@ -35,6 +35,7 @@ class Record:
     checked: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
     new_tests: str = ""
+    reports: Manifest = field(default_factory=Manifest)  # that the clean room's run was asked for
 
     @property
     def certain(self) -> list[Finding]:
@@ -69,6 +70,7 @@ def evidence(
         unchecked=tuple(record.unchecked),
         ask=one_line(ask, 500),
         judged=change.accepted().digest(),
+        reports=record.reports.digest(),
     )
 
 

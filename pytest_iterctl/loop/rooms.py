@@ -7,6 +7,7 @@ import os
 import secrets
 import shlex
 import string
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -23,6 +24,7 @@ from pytest_iterctl.work.bytecode import lay_installed
 from pytest_iterctl.work.interpreter import installed_folders
 from pytest_iterctl.work.mapping import out_of_room
 from pytest_iterctl.work.process import Command, run
+from pytest_iterctl.work.reports import lay_reports
 from pytest_iterctl.work.room import Contribution, Room, bytecode_of, open_room
 from pytest_iterctl.work.vault import Manifest, Vault
 
@@ -31,7 +33,6 @@ __all__ = ["NOTHING", "Control", "Exam", "Examined", "Examiner"]
 #: The probe is a file, not a module: the interpreter that runs the tests need not have this package installed.
 _PROBE = Path(pytest_iterctl.__file__).with_name("probe.py")
 NOTHING = Contribution(Manifest(), frozenset(), ())
-_LARGEST_REPORT = 64 * 1024 * 1024
 #: Where tools keep what they need to run at all; a fresh home would hide it from them.
 _TOOL_HOMES = {
     "CARGO_HOME": ".cargo",
@@ -79,7 +80,7 @@ class Examined:
 
     tested: Tested
     unprepared: str = ""
-    junit: tuple[str, bytes] | None = None  # the user's own report: its path below the root, and its content
+    reports: Manifest = field(default_factory=Manifest)  # that it was asked for, with the work tree's paths in them
     bytecode: Manifest = field(default_factory=Manifest)
     touched: frozenset[str] = frozenset()  # protected files that were written to while the tests ran
 
@@ -114,6 +115,7 @@ class Examiner:
         sources: Mapping[str, bytes] | None = None,
         extra: tuple[str, ...] = (),
         keep_bytecode: bool = False,
+        keep_reports: bool = False,
     ) -> Examined:
         """One run. `sources` are written over what the room holds, `extra` are more arguments for pytest.
 
@@ -133,7 +135,8 @@ class Examiner:
             compiled = self._compiled(room) if keep_bytecode else Manifest()
             after = _change_times(room.tree, watched)
             touched = frozenset(name for name in watched if before.get(name) != after.get(name))
-            return Examined(tested, junit=self._junit(tested, room), bytecode=compiled, touched=touched)
+            reports = self._reports(tested, room) if keep_reports else Manifest()
+            return Examined(tested, reports=reports, bytecode=compiled, touched=touched)
 
     @contextmanager
     def _opened(
@@ -219,15 +222,10 @@ class Examiner:
         files = (path for path in room.bytecode.rglob("*.pyc") if path.is_file() and not path.is_symlink())
         return self.vault.keep(room.bytecode, [os.fsencode(path.relative_to(room.bytecode)) for path in files])
 
-    def _junit(self, tested: Tested, room: Room) -> tuple[str, bytes] | None:
-        path = Path(tested.log.junitxml) if tested.log is not None and tested.log.junitxml else None
-        if path is None or not path.is_relative_to(room.tree) or path.is_symlink() or not path.is_file():
-            return None
-        if path.stat().st_size > _LARGEST_REPORT:
-            return None
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
-        mapped = out_of_room(text, self.root, room.tree).encode("utf-8", "surrogateescape")
-        return str(path.relative_to(room.tree)), mapped
+    def _reports(self, tested: Tested, room: Room) -> Manifest:
+        with tempfile.TemporaryDirectory(dir=room.outer) as folder:
+            names = lay_reports(tested.reports, room.tree, self.root, Path(folder))
+            return self.vault.keep(Path(folder), names)
 
 
 def _change_times(tree: Path, names: Iterable[str]) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from pytest_iterctl.control.events import Settled, Warned
 from pytest_iterctl.control.standing import best_attempt
@@ -48,7 +47,8 @@ def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskSt
     if message is not None:
         try:
             text = message or _default_message(task)
-            committed = commit_change(workspace.repository, snapshots, task.base, result.commit, text)
+            written = bases.load(task).written if task.proof is not None else frozenset()
+            committed = commit_change(workspace.repository, snapshots, task.base, result.commit, text, without=written)
         except RepositoryError as error:
             problem = error.message
     return Settled(
@@ -83,8 +83,9 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
     wanted = {
         name: judged.files.get(name, base.manifest.files.get(name, GONE))
         for name in dict.fromkeys((*judged.files, *changed, *gone, *told))
+        if name not in base.written
         # What somebody else has changed since the tests ran is theirs, unless it is in the place of what was judged.
-        if name in judged.files or name in agents or name not in since
+        and (name in judged.files or name in agents or name not in since)
     }
     present = bases.vault.keep(bases.root, wanted).files
     differing = {name: kept for name, kept in wanted.items() if present.get(name, GONE) != kept}
@@ -93,8 +94,9 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
         _put(bases, differing)
     _take_planted(bases, task)
     forget_all_bytecode(bases.root, (*base.manifest.files, *judged.files))
-    _write_report(bases, folder)
-    return bases.snapshots.take(ref, message)
+    accepted = bases.snapshots.take(ref, message)
+    _write_reports(history, bases, task, judged)  # after it, since they are no part of what was accepted
+    return accepted
 
 
 def _edited_since(history: History, bases: Bases, task: TaskState, current: Snapshot) -> frozenset[bytes]:
@@ -136,15 +138,22 @@ def _take_planted(bases: Bases, task: TaskState) -> None:
         take_away(bases.root, name)
 
 
-def _write_report(bases: Bases, folder: Path) -> None:
-    """The user's own JUnit report, as the verdict run wrote it; a report that can't be written is no reason to stop."""
-    try:
-        name = (folder / "junit.name").read_text(encoding="utf-8")
-        path = bases.root / name
-        if path.parent.resolve().is_relative_to(bases.root.resolve()) and not path.is_symlink():
-            path.write_bytes((folder / "junit.xml").read_bytes())
-    except OSError:
+def _write_reports(history: History, bases: Bases, task: TaskState, judged: Manifest) -> None:
+    """The user's own reports, as the verdict run wrote them; one that can't be written is no reason to stop."""
+    attempt, base = task.attempts[-1], bases.load(task)
+    if attempt.gate is None or not attempt.gate.reports:
         return
+    found = Manifest.read(bases.folder(task.id) / f"reports-{attempt.iteration}.jsonl", attempt.gate.reports)
+    asked = tuple(os.fsencode(each) for each in base.reports)
+    for name, kept in found.files.items():
+        # What the base's own run was not asked for, or what is part of the source, is no report.
+        is_asked = not asked or any(name == each or name.startswith(each + b"/") for each in asked)
+        is_source = name in judged.files or (name in base.manifest.files and name not in base.written)
+        if is_asked and not is_source:
+            try:
+                put_back(bases.vault, bases.root, name, kept)
+            except IterctlError as error:
+                history.record(Warned(text=f"a report of the verdict run was not written: {error.message}"))
 
 
 def keep_left_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -128,7 +129,7 @@ class Stages:
 
     def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
         if iteration == 0:
-            self.bases.note_tree_run(task.id, tested)
+            self.bases.note_tree_run(task.id, tested, since=task.base)
         else:
             tested = replace(tested, suite=self._in_context(task, iteration, tested))
             path = self.bases.folder(task.id) / f"outcomes-{iteration}.json"
@@ -225,6 +226,7 @@ class Stages:
         attempt = attempt_at(self.state, task, step.iteration)
         gate = attempt.gate
         left_out = tuple(each.path for each in gate.left_out) if gate is not None else ()
+        left_out += tuple(map(os.fsdecode, self.bases.load(task).written)) if task.proof is not None else ()
         diff, _ = self.snapshots.patch(task.base, task.latest, limit=_REVIEWED_DIFF, without=left_out)
         text = diff.decode("utf-8", "replace")
         prompt = ReviewPrompt(task.id, task.task.prompt, step.iteration, attempt_text(attempt), text, gate).render()

@@ -43,6 +43,7 @@ class Tested:
     log: WitnessLog | None = None
     survivors: int = 0
     passed: tuple[str, ...] = ()
+    reports: tuple[str, ...] = ()  # files and folders that it was asked to write reports to, absolute
 
     @property
     def outcomes(self) -> Mapping[str, str]:
@@ -139,7 +140,7 @@ class Bench:
         )
         suite = suite.model_copy(update={"rerun": self._rerun(task, log), "root": self._root(log)})
         passed = tuple(test for test, outcome in log.tests.items() if outcome == "passed")
-        return Tested(suite, output, finished.ended_by == "stop", log, finished.survivors, passed)
+        return Tested(suite, output, finished.ended_by == "stop", log, finished.survivors, passed, log.reports)
 
     def _rerun(self, task: FrozenTask, log: WitnessLog) -> str:
         """The task's own command without the files and folders, to which a single test can be added."""
@@ -190,7 +191,8 @@ class Bench:
         )
         passed = left.report.passed if left.report is not None else ()
         stopped = ran.finished.ended_by == "stop"
-        return Tested(suite, output, stopped, survivors=ran.finished.survivors, passed=passed)
+        reports = tuple(map(str, ran.reports))
+        return Tested(suite, output, stopped, survivors=ran.finished.survivors, passed=passed, reports=reports)
 
     def _left(self, pattern: str, ran: CommandRun) -> LeftReports:
         if not ran.reports:

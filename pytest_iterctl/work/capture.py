@@ -64,6 +64,7 @@ class PrivateIndex:
         self._root = os.fsencode(repository.root)
         self._settled = directory / "left-out"
         self._excluded = directory / "excluded"
+        self._aside = directory / "set-aside"
         self._unmerged: list[bytes] = []
         self._ready = False
 
@@ -93,6 +94,22 @@ class PrivateIndex:
         """From now on, leave out untracked files that match one of these patterns of a `.gitignore`."""
         self._excluded.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._excluded.write_bytes(b"".join(os.fsencode(pattern) + b"\0" for pattern in patterns))
+
+    def set_aside(self, names: Iterable[bytes]) -> None:
+        """From now on, these untracked files are left alone like ignored ones."""
+        known = self._names_aside() | frozenset(names)
+        partial = self._aside.with_suffix(".partial")
+        partial.write_bytes(b"".join(name + b"\0" for name in sorted(known)))
+        partial.replace(self._aside)
+        self.forget(names)
+
+    def tracked_by_user(self, names: Iterable[bytes]) -> frozenset[bytes]:
+        """Those of the names that the user's own index has."""
+        asked = [os.fsdecode(name) for name in names]
+        if not asked:
+            return frozenset()
+        answer = self.repository.ask("ls-files", "-z", "--", *asked)
+        return frozenset(answer.output.split(b"\0"))
 
     def forget(self, names: Iterable[bytes]) -> None:
         """Take names out of the index; their files stay where they are."""
@@ -197,7 +214,12 @@ class PrivateIndex:
 
     def _sort_untracked(self, listed: Answer) -> Untracked:
         settled = frozenset(self._settled.read_bytes().split(b"\0")[:-1]) if self._settled.exists() else frozenset()
-        return sort_untracked(self._root, listed.output.split(b"\0")[:-1], listed.complaint, settled, self.limits)
+        aside = self._names_aside()
+        names = [name for name in listed.output.split(b"\0")[:-1] if name not in aside]
+        return sort_untracked(self._root, names, listed.complaint, settled, self.limits)
+
+    def _names_aside(self) -> frozenset[bytes]:
+        return frozenset(self._aside.read_bytes().split(b"\0")[:-1]) if self._aside.exists() else frozenset()
 
     def _sort_tracked(self, names: Iterable[bytes], work: _Work) -> None:
         folders: dict[bytes, bool] = {b"": True}
@@ -214,7 +236,7 @@ class PrivateIndex:
             else:
                 work.present.append(name)
         if grown:
-            of_user = self._tracked_by_user(grown)
+            of_user = self.tracked_by_user(grown)
             work.present.extend(name for name in grown if name in of_user)
             work.outdated = frozenset(grown) - of_user
             work.left_out |= work.outdated
@@ -235,10 +257,6 @@ class PrivateIndex:
             status = self._status(name, folders)
             folders[name] = status is not None and stat.S_ISDIR(status.st_mode)
         return folders[name]
-
-    def _tracked_by_user(self, names: list[bytes]) -> frozenset[bytes]:
-        answer = self.repository.ask("ls-files", "-z", "--", *(os.fsdecode(name) for name in names))
-        return frozenset(answer.output.split(b"\0"))
 
     def _apply(self, work: _Work) -> Answer:
         self.forget(work.gone)

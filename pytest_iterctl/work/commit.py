@@ -33,9 +33,17 @@ _NOTHING: _Entry = (ABSENT, b"")
 _UNMERGED: _Entry = (b"unmerged", b"")
 
 
-def commit_change(repository: Repository, snapshots: Snapshots, base: str, final: str, message: str) -> str:
-    """Commit what differs between the two snapshots; the id of the commit, '' when nothing does."""
-    changed = changes(snapshots.repository, base, final)
+def commit_change(
+    repository: Repository,
+    snapshots: Snapshots,
+    base: str,
+    final: str,
+    message: str,
+    *,
+    without: frozenset[bytes] = frozenset(),
+) -> str:
+    """Commit what differs between the two snapshots, `without` aside; the id of the commit, '' when nothing does."""
+    changed = tuple(change for change in changes(snapshots.repository, base, final) if change.path not in without)
     if not changed:
         return ""
     words = message.strip().encode("utf-8", "replace")

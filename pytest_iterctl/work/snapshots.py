@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +79,20 @@ class Snapshots:
     def exclude(self, patterns: Iterable[str]) -> None:
         """Untracked files that match are no part of this run: agents leave them, and a restore lets them be."""
         self._index.exclude(patterns)
+
+    def set_aside_since(self, commit: str, counts: Callable[[bytes], bool]) -> tuple[bytes, ...]:
+        """Untracked files that count and were made or written to since that snapshot.
+
+        Those that are new are no part of this run from now on, like ignored files: no snapshot has them.
+        """
+        changes = [change for change in self._changes(self.tree_of(commit), self._capture()) if counts(change.path)]
+        tracked = self._index.tracked_by_user(change.path for change in changes)
+        written = [change for change in changes if change.path not in tracked and not change.removes]
+        new = [change.path for change in written if change.old_mode == ABSENT]
+        if new:
+            self._index.set_aside(new)
+            self._tree = ""
+        return tuple(change.path for change in written)
 
     def survey(self) -> Survey:
         """What to tell a person before anything starts."""

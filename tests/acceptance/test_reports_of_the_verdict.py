@@ -1,0 +1,109 @@
+"""The user's own reports come from the run that decided, and are nobody's change."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+
+import pytest
+
+from tests.kit.project import FIXED, Project
+
+WITH_HOME = """import pathlib
+
+from calc import double
+
+
+def test_one(record_property):
+    record_property("home", str(pathlib.Path.home()))
+    assert double(1) == 2
+"""
+OPTIONS = (
+    *("-p", "pytest_cov", "--cov=calc", "--junitxml=junit.xml"),
+    *("--cov-report=xml", "--cov-report=html:pages", "--cov-report=json:out/cov.json", "--cov-report=term"),
+)
+ASKED_FOR = {".coverage", "coverage.xml", "junit.xml", "out/"}  # the pages have a .gitignore of their own
+
+
+@pytest.fixture
+def measured(project: Project) -> Project:
+    project.write("test_calc.py", WITH_HOME)
+    project.write("pytest.ini", "[pytest]\naddopts = -p no:randomly " + " ".join(OPTIONS) + "\n")
+    project.agent({"write": {"calc.py": FIXED}})
+    project.git("commit", "-qam", "with reports")
+    for name in ("user.name", "user.email"):
+        project.git("config", name, "tester@localhost")
+    return project
+
+
+def untracked(project: Project) -> set[str]:
+    return {line[3:] for line in project.git("status", "--porcelain").splitlines() if line.startswith("??")}
+
+
+def come_from_the_clean_room(project: Project) -> bool:
+    report = (project.root / "junit.xml").read_text()
+    assert str(project.root) in (project.root / "coverage.xml").read_text()
+    for page in (project.root / "pages").glob("*.html"):
+        assert str(project.state) not in page.read_text(), page
+    with closing(sqlite3.connect(project.root / ".coverage")) as database:
+        assert database.execute("SELECT path FROM file").fetchall() == [(str(project.root / "calc.py"),)]
+    return str(project.state) in report.partition('name="home"')[2]
+
+
+@pytest.mark.slow
+def test_reports_come_from_the_verdict_and_are_not_committed(measured: Project) -> None:
+    ran = measured.iterate("--iterate-commit")
+    assert ran.code == 0, ran.out + ran.err
+    assert untracked(measured) == ASKED_FOR
+    assert come_from_the_clean_room(measured)
+    assert measured.git("show", "--format=", "--name-only", "HEAD").split() == ["calc.py"]
+    assert "Left out" not in ran.out + ran.err
+    assert measured.iterctl("diff").out.count("diff --git") == 1
+
+
+@pytest.mark.slow
+def test_reports_that_were_there_before_are_written_anew_and_not_committed(measured: Project) -> None:
+    measured.pytest()
+    assert untracked(measured) == ASKED_FOR
+    before = (measured.root / "junit.xml").read_text()
+    ran = measured.iterate("--iterate-commit")
+    assert ran.code == 0, ran.out + ran.err
+    assert untracked(measured) == ASKED_FOR
+    assert come_from_the_clean_room(measured)
+    assert (measured.root / "junit.xml").read_text() != before
+    assert measured.git("show", "--format=", "--name-only", "HEAD").split() == ["calc.py"]
+
+
+@pytest.mark.slow
+def test_an_agent_that_runs_the_tests_itself_has_not_changed_their_reports(measured: Project) -> None:
+    run = f"import subprocess; subprocess.run([{sys.executable!r}, '-m', 'pytest', '-q'], capture_output=True)"
+    text = (measured.tools / "agent.py").read_text().replace("time.sleep(act", f"{run}\ntime.sleep(act")
+    (measured.tools / "agent.py").write_text(text)
+    ran = measured.iterate("--iterate-commit")
+    assert ran.code == 0, ran.out + ran.err
+    assert "+1 −1 in 1 file" in ran.out + ran.err
+    assert measured.git("show", "--format=", "--name-only", "HEAD").split() == ["calc.py"]
+
+
+@pytest.mark.slow
+def test_a_file_that_code_under_test_calls_a_report_is_not_written_over_a_source(measured: Project) -> None:
+    """The run of the base says which reports there are; what a later run claims beside them is not believed."""
+    measured.write("notes.txt", "mine\n")
+    measured.git("add", "notes.txt")
+    measured.git("commit", "-qm", "notes")
+    claim = (
+        "import gc, os, pathlib\n"
+        "if '/room/' in os.getcwd():\n"
+        "    pathlib.Path('notes.txt').write_text('theirs')\n"
+        "    pathlib.Path('new.txt').write_text('theirs')\n"
+        "    for each in gc.get_objects():\n"
+        "        if type(each).__name__ == 'Config':\n"
+        "            each.option.htmlpath, each.option.report_log = 'notes.txt', 'new.txt'\n"
+    )
+    measured.agent({"write": {"calc.py": f"{claim}\n\n{FIXED}"}})
+    ran = measured.iterate()
+    assert ran.code == 0, ran.out + ran.err
+    assert come_from_the_clean_room(measured)
+    assert (measured.root / "notes.txt").read_text() == "mine\n"
+    assert not (measured.root / "new.txt").exists()
