@@ -214,6 +214,9 @@ class Bases:
     def discard(self) -> None:
         """The copies of the base, once nobody can ask for them any more."""
         self.vault.clear()
+
+    def discard_rooms(self) -> None:
+        """What rooms leave behind to be quick: it is made anew from what is kept of the base."""
         shutil.rmtree(self.private / "rooms", ignore_errors=True)
 
     def is_kept(self, task: TaskState) -> bool:

@@ -139,6 +139,7 @@ class Driver:
                 self.history.record(
                     RunFinished(decision="proceed" if step.proceed else "escalate", exit_code=step.exit_code)
                 )
+                self.stages.bases.discard_rooms()
                 if step.proceed:
                     self.stages.bases.discard()
             case Done():

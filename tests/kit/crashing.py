@@ -1,17 +1,15 @@
-"""Runs iterctl and kills it with SIGKILL at one exact point: `python crashing.py POINT N COMMAND…`.
+"""Kills this process with SIGKILL at one exact point of a run.
 
-POINT is `before` or `after` (the N-th journal write) or `restore` (after the N-th restore of the work tree, before it
-is written down). Exit code 0 from here means that the point was never reached.
+A point is `before` or `after` (the N-th journal write) or `restore` (after the N-th restore of the work tree, before it
+is written down). A run that ends by itself never reached it.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from typing import Any
 
-from pytest_iterctl.cli.entry import run_command_line
 from pytest_iterctl.store.journal import Journal
 from pytest_iterctl.work.snapshots import Snapshots
 
@@ -43,9 +41,3 @@ def install(point: str, number: int) -> None:
 
     Journal.append = counted_append  # type: ignore[method-assign]
     Snapshots.restore = counted_restore  # type: ignore[method-assign]
-
-
-if __name__ == "__main__":
-    install(sys.argv[1], int(sys.argv[2]))
-    run_command_line(sys.argv[3:])
-    sys.exit(0)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.kit.ready import ready
+
 __all__ = ["Project", "Ran", "clean_environment", "git"]
 
 BROKEN = "def double(number):\n    return number + number + 1\n"
@@ -163,7 +165,14 @@ class Project:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def iterctl(self, *arguments: str, cwd: Path | None = None, stdin: str = "", **variables: str) -> Ran:
-        return self.run(sys.executable, "-m", "pytest_iterctl", *arguments, cwd=cwd, stdin=stdin, **variables)
+        if any(name.startswith(("PYTHON", "LC_", "LANG")) for name in variables):  # Python reads them when it starts
+            return self.run(sys.executable, "-m", "pytest_iterctl", *arguments, cwd=cwd, stdin=stdin, **variables)
+        environment = self.environment(**variables)
+        return Ran(*ready().run(arguments, cwd=cwd or self.root, environment=environment, stdin=stdin))
+
+    def crash(self, point: str, number: int, *arguments: str) -> Ran:
+        """`iterctl`, killed at one point: see `crashing.py`."""
+        return Ran(*ready().run(arguments, cwd=self.root, environment=self.environment(), crash=(point, number)))
 
     def pytest(self, *arguments: str, cwd: Path | None = None, **variables: str) -> Ran:
         return self.run(sys.executable, "-m", "pytest", *arguments, cwd=cwd, **variables)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.kit import crashing
 from tests.kit.project import FIXED, Project
 
 # A suite that starts in milliseconds: the subject is the driver, not pytest.
@@ -92,10 +90,6 @@ def tree(project: Project) -> dict[str, str]:
     }
 
 
-def crash(project: Project, point: str, number: int, *command: str) -> int:
-    return project.run(sys.executable, str(Path(crashing.__file__)), point, str(number), *command).code
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, Any], dict[str, str], int]]:
     """How each scenario ends when nobody kills anything."""
@@ -128,7 +122,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(
     number: int,
 ) -> None:
     SCENARIOS[scenario](project)
-    code = crash(project, point, number, "run", "-q")
+    code = project.crash(point, number, "run", "-q").code
     if code == 0:
         pytest.skip("there are fewer writes than this")
     assert code == -9
