@@ -9,7 +9,7 @@ ITERCTL_WITNESS_MODE    `module` for `python -m pytest`, `script` for `pytest`: 
 ITERCTL_WITNESS_MARKER  keep only tests whose closest `iterate` marker names this task ('': only those without one);
                         turns xdist off, whose workers run without the witness
 ITERCTL_WITNESS_EXAM    a JSON file, taken away once it is read, that names the probe to load and says what it looks
-                        at (see probe.py); without a probe the rest of it has no effect
+                        at (see probe/); without a probe the rest of it has no effect
 
 The marks that declare tasks are not seen under xdist either: whoever wants them runs with `-n0`.
 """
@@ -65,12 +65,13 @@ def _take_exam(path: str) -> dict[str, Any]:
 
 
 def _load_probe(exam: dict[str, Any]) -> Any:
-    """The probe, by its file: it maps sys.path into the room before it imports pytest."""
+    """The probe, by its path: it maps sys.path into the room before it imports pytest."""
     if not exam.get("probe"):
         return None
-    spec = spec_from_file_location(_PROBE, str(exam["probe"]))
+    path = str(exam["probe"])
+    spec = spec_from_file_location(_PROBE, path, submodule_search_locations=[os.path.dirname(path)])
     if spec is None or spec.loader is None:
-        sys.stderr.write(f"error: {exam['probe']} is no probe\n")
+        sys.stderr.write(f"error: {path} is no probe\n")
         sys.exit(4)
     module = module_from_spec(spec)
     vars(module)["EXAM"] = exam

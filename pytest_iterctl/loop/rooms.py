@@ -30,8 +30,8 @@ from pytest_iterctl.work.vault import Manifest, Vault
 
 __all__ = ["NOTHING", "Control", "Exam", "Examined", "Examiner"]
 
-#: The probe is a file, not a module: the interpreter that runs the tests need not have this package installed.
-_PROBE = Path(pytest_iterctl.__file__).with_name("probe.py")
+#: The probe is loaded by its path: the interpreter that runs the tests need not have this package installed.
+_PROBE = Path(pytest_iterctl.__file__).parent / "probe" / "__init__.py"
 NOTHING = Contribution(Manifest(), frozenset(), ())
 #: Where tools keep what they need to run at all; a fresh home would hide it from them.
 _TOOL_HOMES = {

@@ -23,7 +23,8 @@ import pytest_iterctl
 from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
 from pytest_iterctl.work.pytest_run import PytestRun, run_pytest
 
-PROBE = Path(pytest_iterctl.__file__).with_name("probe.py")
+PROBE = Path(pytest_iterctl.__file__).parent / "probe" / "__init__.py"
+MODULES = sorted(PROBE.parent.glob("*.py"))
 NAMES = ("assert", "error", "raises", "fail", "approx", "unittest")
 AS_EXPECTED = {
     f"{moment}:{name}": "passed" if name == "passes" else "failed"
@@ -1171,9 +1172,12 @@ def test_the_error_of_a_control_can_not_be_known_by_its_type(room: Room) -> None
         import importlib.util, sys
         sys.path.insert(0, ".")
         for _ in range(80):
+            for name in [name for name in sys.modules if name.partition(".")[0] == "p"]:
+                del sys.modules[name]
             spec = importlib.util.spec_from_file_location("p", PROBE)
             module = importlib.util.module_from_spec(spec)
             module.EXAM = {"control": {"name": "", "variant": "raise"}}
+            sys.modules["p"] = module
             spec.loader.exec_module(module)
             kind = module._probe.control.error
             print("kind:", kind.__name__ if kind.__module__ == "builtins" else "new")
@@ -1443,12 +1447,18 @@ def test_lines_of_wrong_types_are_read_as_nothing() -> None:
 
 
 def test_it_is_written_for_python_3_9() -> None:
-    ast.parse(PROBE.read_text(encoding="utf-8"), feature_version=(3, 9))
+    for path in MODULES:
+        ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
 def test_it_imports_nothing_of_ours() -> None:
-    nodes = list(ast.walk(ast.parse(PROBE.read_text(encoding="utf-8"))))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in MODULES]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    modules |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     foreign = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
     assert foreign == {"pytest", "_pytest", "pluggy"}
+    # Of each other they import what lies in the same folder, by its relative name: in the rooms it has another one.
+    assert {node.level for node in nodes if isinstance(node, ast.ImportFrom)} == {0, 1}
+    # What pytest rewrites imports more than its source says.
+    assert all("PYTEST_DONT_REWRITE" in (ast.get_docstring(tree) or "") for tree in trees)
