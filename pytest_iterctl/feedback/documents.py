@@ -28,6 +28,7 @@ _LINE_START = re.compile(r"^[ \t]*\{(?=\s*[\"}])", re.MULTILINE)
 _BRACE = re.compile(r"\{(?=\s*[\"}])")
 _SEPARATOR = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _KEY = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:[\"']?[A-Za-z_][\w .-]*[\"']?[ \t]*:(?:\s|$)|\{)")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _DECODER = json.JSONDecoder()
 # PyYAML's constructors raise whatever their conversions raise.
 _YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -167,9 +168,22 @@ def _yaml(text: str) -> object:
     if len(text) > _YAML or not _KEY.match(text):
         return None
     try:
-        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a subclass of the safe loader
+        return _joined(yaml.load(text, Loader=_PlainLoader))  # noqa: S506 - a subclass of the safe loader
     except _YAML_ERRORS:
         return None
+
+
+def _joined(value: object) -> object:
+    """The same, with the halves of each character joined that JSON writes as two escapes and YAML reads as two."""
+    if isinstance(value, str):
+        return value if value.isascii() else _PAIR.sub(_join, value)
+    if isinstance(value, dict):
+        return {_joined(key): _joined(each) for key, each in value.items()}
+    return [_joined(each) for each in value] if isinstance(value, list) else value
+
+
+def _join(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _accepted(value: object, accept: Callable[[Document], bool]) -> Document | None:

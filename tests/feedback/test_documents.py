@@ -155,6 +155,11 @@ def test_ten_megabytes_of_anything_stay_fast(noise: str) -> None:
     assert time.monotonic() - started < 60
 
 
+def test_a_character_that_json_writes_as_two_escapes_is_one_in_yaml_too() -> None:
+    text = '# a comment\n{"status": "ok", "\\ud83d\\ude00": ["\\ud83d\\ude00", "\\ud83d"]}\n'
+    assert find_document(text, with_status) == {"status": "ok", "\U0001f600": ["\U0001f600", "\ud83d"]}
+
+
 @given(
     st.text(max_size=200),
     st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=10), st.booleans()), max_size=5),
