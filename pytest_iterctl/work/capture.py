@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.text import file_name
+from pytest_iterctl.work.filters import Filters
 from pytest_iterctl.work.git import Answer, Repository, failure
 from pytest_iterctl.work.untracked import Limits, Untracked, excess, sort_untracked
 
@@ -66,10 +67,18 @@ class PrivateIndex:
         self._excluded = directory / "excluded"
         self._aside = directory / "set-aside"
         self._unmerged: list[bytes] = []
+        self._filters = Filters(repository, directory / "filters.json")
+        self._converting: Mapping[str, str] = {}
         self._ready = False
 
     def git(self, *arguments: str, feed: bytes | None = None) -> bytes:
-        return self.repository.git(*arguments, index=self.path, feed=feed)
+        answer = self.ask(*arguments, feed=feed)
+        if answer.code != 0:
+            raise failure(arguments[0], answer)
+        return answer.output
+
+    def ask(self, *arguments: str, feed: bytes | None = None) -> Answer:
+        return self.repository.ask(*arguments, index=self.path, feed=feed, variables=self._converting)
 
     def update(self) -> Captured:
         """Make the index equal to the work tree; a file that changes meanwhile makes it look again."""
@@ -117,6 +126,7 @@ class PrivateIndex:
 
     def prepare(self) -> None:
         """Start from the user's index, or from what an interrupted run left here."""
+        self._converting = self._filters.variables()
         if self._ready and self.path.exists():
             return
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -195,7 +205,7 @@ class PrivateIndex:
         refreshed index: what only has a new time stamp is hashed once, and then the index knows it.
         """
         arguments = ("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=dirty")
-        answer = self.repository.ask(*arguments, index=self.path)
+        answer = self.ask(*arguments)
         if answer.code != 0:
             raise failure("diff-files", answer)
         if skipped := _SKIPPED.search(answer.complaint):
@@ -207,7 +217,7 @@ class PrivateIndex:
         more = self._excluded.read_bytes().split(b"\0")[:-1] if self._excluded.exists() else []
         excluded = (f"--exclude={os.fsdecode(pattern)}" for pattern in more)
         arguments = ("ls-files", "-z", "-o", "--exclude-standard", "--exclude=/.iterctl", *excluded)
-        answer = self.repository.ask(*arguments, index=self.path)
+        answer = self.ask(*arguments)
         if answer.code != 0:
             raise failure("ls-files", answer)
         return answer
@@ -262,9 +272,8 @@ class PrivateIndex:
         self.forget(work.gone)
         if not work.present:
             return Answer(0, b"", b"")
-        answer = self.repository.ask(
+        answer = self.ask(
             *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"),
-            index=self.path,
             feed=b"".join(name + b"\0" for name in work.present),
         )
         if b"Ignoring path " in answer.complaint:
