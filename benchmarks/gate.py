@@ -34,6 +34,7 @@ from pytest_iterctl.loop.controls import Controls
 from pytest_iterctl.loop.proving import prove
 from pytest_iterctl.loop.rooms import NOTHING, Exam, Examined, Examiner
 from pytest_iterctl.loop.testing import Bench
+from pytest_iterctl.loop.trial import Trial
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
 from pytest_iterctl.plan.model import Agent
 from pytest_iterctl.work.git import Repository
@@ -255,7 +256,8 @@ def _compare_controls(subject: _Subject, change: SortedChange, size: int, runs: 
     targets = tuple(test for test in room.tested.outcomes if test not in subject.base.baseline.passing)
     if len(targets) != _TARGETS:
         sys.exit(f"error: there should be {_TARGETS} target tests and are {len(targets)}")
-    controls = Controls(subject.bases, subject.task, subject.examiner, change, _allowed, subject.base, room)
+    trial = Trial(subject.bases, subject.task, subject.base, change, subject.examiner, _allowed)
+    controls = Controls(trial, room)
     how = f"of {runs} interleaved runs each, {len(targets)} target tests of about {size}, against python -m pytest"
     rounds = _controlled(subject, controls, targets, runs, 0.0)
     told = f"elapsed time, minimum {how} ({spread(rounds, wall)})"
@@ -273,7 +275,7 @@ def _controlled(
 ) -> list[tuple[Cost, Cost]]:
     os.environ["BENCHMARK_PAUSE"] = str(pause)
     environment = {**subject.environment, "BENCHMARK_PAUSE": str(pause)}
-    plain = partial(command, (*_PLAIN[:3], *controls.target.arguments(targets)), cwd=subject.root)
+    plain = partial(command, (*_PLAIN[:3], *controls.trial.target.arguments(targets)), cwd=subject.root)
     return interleaved(
         lambda: in_process(partial(_control, controls, targets)), partial(plain, environment=environment), runs
     )
@@ -281,7 +283,7 @@ def _controlled(
 
 def _control(controls: Controls, targets: tuple[str, ...]) -> None:
     found = controls.run(targets)
-    if found is None or found.findings or found.gaps or found.unchecked:
+    if found.findings or found.gaps or found.unchecked:
         sys.exit(f"error: the controls should all hold: {found}")
 
 

@@ -12,88 +12,25 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pytest_iterctl.control.limits import Allowance
 from pytest_iterctl.control.pattern import counted
-from pytest_iterctl.control.state import TaskState
 from pytest_iterctl.gate.baseline import BAD, GOOD, named
 from pytest_iterctl.gate.comparison import Gap
 from pytest_iterctl.gate.findings import Finding
 from pytest_iterctl.gate.mutants import mutants
 from pytest_iterctl.gate.sabotage import functions_of, sabotaged, sabotaged_at, watching_equality
 from pytest_iterctl.gate.watched import agreeing
-from pytest_iterctl.loop.base import Base, Bases
-from pytest_iterctl.loop.change import SortedChange, sources_of
-from pytest_iterctl.loop.rooms import Control, Exam, Examined, Examiner
-from pytest_iterctl.plan.frozen import FrozenTask
+from pytest_iterctl.loop.change import sources_of
+from pytest_iterctl.loop.record import Record
+from pytest_iterctl.loop.rooms import Control, Exam, Examined
+from pytest_iterctl.loop.trial import Trial
 from pytest_iterctl.text import one_line
 
-__all__ = ["Controlled", "Controls", "Target"]
+__all__ = ["Controls"]
 
 _MOST_TARGETS = 200
-_CHOOSING = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
-_CHOOSING_FLAGS = ("-k", "--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--sw", "--stepwise")
 #: Single tests may take this many times what they took together, and some seconds to start.
 _ALONE_SHARE, _ALONE_START = 3.0, 20.0
 _RESULT = frozenset({"failed", "error", "skipped", "xfailed"})
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """How single tests of a task are run: its own options, without the files and folders."""
-
-    options: tuple[str, ...]
-    prefix: str
-
-    @property
-    def everything(self) -> tuple[str, ...]:
-        """The options without those that choose among tests: for files that the task never heard of."""
-        kept: list[str] = []
-        skip = False
-        for option in self.options:
-            if skip:
-                skip = False
-            elif option in _CHOOSING:
-                skip = True
-            elif not option.startswith((*(f"{name}=" for name in _CHOOSING), *_CHOOSING_FLAGS)):
-                kept.append(option)
-        return tuple(kept)
-
-    @classmethod
-    def of(cls, bases: Bases, task: FrozenTask, facts: Mapping[str, object]) -> Target:
-        options = list(task.tests)
-        given = facts.get("positional")
-        for word in given if isinstance(given, list) else ():
-            if word in options:
-                options.remove(word)
-        more = ["--maxfail=0"]
-        if any(option.startswith(("--junit", "--junitxml")) for option in options):
-            more.append("--junitxml=.iterctl-control.xml")  # in the room: the user's own report is not for this run
-        if facts.get("distributed") is True:
-            more.append("-n0")
-        root = facts.get("root")
-        prefix = os.path.relpath(root, bases.bench.directory.resolve()) if isinstance(root, str) and root else "."
-        return cls((*(option for option in options if option != "--"), *more), prefix)
-
-    def arguments(self, tests: Iterable[str]) -> tuple[str, ...]:
-        return (*self.options, *(self._argument(test) for test in tests))
-
-    def _argument(self, test: str) -> str:
-        path, separator, rest = test.partition("::")
-        return os.path.normpath(os.path.join(self.prefix, path)) + separator + rest  # noqa: PTH118 - no path alone
-
-
-@dataclass(slots=True)
-class Controlled:
-    """What the controls showed."""
-
-    findings: list[Finding] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-
-
-class _StoppedError(Exception):
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,47 +47,35 @@ class _Broken:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    bases: Bases
-    task: TaskState
-    examiner: Examiner
-    change: SortedChange
-    allowed: Callable[[], Allowance]
-    base: Base
-    room: Examined
+    trial: Trial
+    room: Examined  # the run of the tests as they are
 
-    @property
-    def target(self) -> Target:
-        return Target.of(self.bases, self.task.task, self.base.facts)
-
-    def run(self, targets: tuple[str, ...]) -> Controlled | None:
-        """Both controls; None when somebody stopped them."""
-        found = Controlled()
+    def run(self, targets: tuple[str, ...]) -> Record:
+        """Both controls."""
+        found = Record()
         chosen = _drawn(targets, _MOST_TARGETS)
         if len(chosen) < len(targets):
             found.unchecked.append(f"controls on {len(targets) - len(chosen)} of {len(targets)} target tests")
-        try:
-            alone = self._negative(chosen, found)
-            if not found.findings:
-                self._alone(chosen, alone, found)
-        except _StoppedError:
-            return None
+        alone = self._negative(chosen, found)
+        if not found.findings:
+            self._alone(chosen, alone, found)
         return found
 
     # The negative control --------------------------------------------------------------------------------------------
 
-    def _negative(self, targets: tuple[str, ...], found: Controlled) -> Mapping[str, tuple[str, str]]:
+    def _negative(self, targets: tuple[str, ...], found: Record) -> Mapping[str, tuple[str, str]]:
         """The control, and on the way what the targets did alone, before anything was broken.
 
         First the functions give back what nobody asked for, so that the tests' own assertions must fail. What stays
         green then is made to fail itself, inside of the test: if even that is not seen, the result is forged. The rest
         may not look at what it gets, so the functions raise.
         """
-        changed = frozenset(self.change.names)
+        changed = frozenset(self.trial.change.names)
         breaking = self._sabotage(changed)
         first = self._broken(
             targets, lambda name: {**breaking(name), **self._watching(targets, name)}, "return", alone=True
         )
-        found.findings += agreeing(first.probes, product=lambda path: not self.change.protection.is_protected(path))
+        found.findings += agreeing(first.probes, product=lambda path: not self.trial.is_protected(path))
         if any(finding.certain for finding in found.findings):
             return first.alone
         left, alone, silent = first.green, first.alone, first.silent
@@ -181,18 +106,14 @@ class Controls:
 
     def _watching(self, targets: tuple[str, ...], name: str) -> Mapping[str, bytes]:
         """The target tests' own files, asking about every equality whether the values are equal to just anything."""
-        root = self.base.facts.get("root")
-        start = os.path.relpath(root, self.bases.root.resolve()) if isinstance(root, str) and root else "."
+        root = self.trial.base.facts.get("root")
+        start = os.path.relpath(root, self.trial.bases.root.resolve()) if isinstance(root, str) and root else "."
         paths = {os.path.normpath(os.path.join(start, test.partition("::")[0])) for test in targets}  # noqa: PTH118
-        tests = sources_of(self.bases, self.base.manifest, (path for path in paths if path.endswith(".py")))
-        made = {
-            path: watching_equality(data, name)
-            for path, data in tests.items()
-            if self.change.protection.is_protected(path)
-        }
+        tests = sources_of(self.trial.bases, self.trial.base.manifest, (path for path in paths if path.endswith(".py")))
+        made = {path: watching_equality(data, name) for path, data in tests.items() if self.trial.is_protected(path)}
         return {path: data for path, data in made.items() if data is not None}
 
-    def _tell_silent(self, first: _Broken, silent: tuple[str, ...], found: Controlled) -> None:
+    def _tell_silent(self, first: _Broken, silent: tuple[str, ...], found: Record) -> None:
         """Tests that came to no result when things broke prove nothing, and where nothing ran at all it is strange."""
         if first.problem:
             text = f"the negative control came to no result, though the tests run otherwise: {first.problem}."
@@ -202,11 +123,11 @@ class Controls:
 
     def _sabotage(self, only: frozenset[str] | None) -> Callable[[str], Mapping[str, bytes]]:
         """The sources of the change (or of the whole product) with the base's own functions broken."""
-        is_protected = self.change.protection.is_protected
-        before = sources_of(self.bases, self.base.manifest, only)
-        names = frozenset(self.change.names)
+        is_protected = self.trial.is_protected
+        before = sources_of(self.trial.bases, self.trial.base.manifest, only)
+        names = frozenset(self.trial.change.names)
         after = {path: data for path, data in before.items() if path not in names}
-        after |= sources_of(self.bases, self.change.contribution.laid, names)
+        after |= sources_of(self.trial.bases, self.trial.change.contribution.laid, names)
         own = frozenset(
             function
             for path, data in before.items()
@@ -257,14 +178,14 @@ class Controls:
 
     def _time_alone(self, targets: tuple[str, ...]) -> float:
         together = sum(self.room.tested.durations.get(test, 0.0) for test in targets)
-        return min(_ALONE_SHARE * together + _ALONE_START, self.allowed().seconds)
+        return min(_ALONE_SHARE * together + _ALONE_START, self.trial.allowed().seconds)
 
-    def depends_on(self, findings: Iterable[Finding], tests: tuple[str, ...]) -> tuple[str, ...] | None:
-        """The tests that pass only through what stands at these places; None when somebody stopped it."""
+    def depends_on(self, findings: Iterable[Finding], tests: tuple[str, ...]) -> tuple[str, ...]:
+        """The tests that pass only through what stands at these places."""
         lines: dict[str, set[int]] = {}
         for finding in findings:
             lines.setdefault(finding.path, set()).add(finding.line)
-        after = sources_of(self.bases, self.change.contribution.laid, lines)
+        after = sources_of(self.trial.bases, self.trial.change.contribution.laid, lines)
 
         def broken(name: str) -> Mapping[str, bytes]:
             made = {path: sabotaged_at(data, frozenset(lines[path]), name) for path, data in after.items()}
@@ -272,17 +193,14 @@ class Controls:
 
         if not broken("_"):
             return tests
-        try:
-            passing = self._broken(tests, broken, "raise").green
-        except _StoppedError:
-            return None
+        passing = self._broken(tests, broken, "raise").green
         return tuple(test for test in tests if test not in passing)
 
     # Alone -----------------------------------------------------------------------------------------------------------
 
-    def _alone(self, targets: tuple[str, ...], alone: Mapping[str, tuple[str, str]], found: Controlled) -> None:
+    def _alone(self, targets: tuple[str, ...], alone: Mapping[str, tuple[str, str]], found: Record) -> None:
         """Each in a process that has run no other test, and that names no current test."""
-        flaky = frozenset(self.base.baseline.flaky)
+        flaky = frozenset(self.trial.base.baseline.flaky)
         wrong = tuple(test for test in targets if alone.get(test, ("", ""))[0] in _RESULT and test not in flaky)
         if wrong:
             # They ran with sources that were prepared to break: what they did is said of the change as it is.
@@ -317,27 +235,24 @@ class Controls:
 
     # Mutants ---------------------------------------------------------------------------------------------------------
 
-    def mutants(self, most: int, tests: tuple[str, ...]) -> Controlled | None:
+    def mutants(self, most: int, tests: tuple[str, ...]) -> Record:
         """How many small faults in the changed lines the tests would notice; told, and nothing is decided by it."""
-        found = Controlled()
-        before = sources_of(self.bases, self.base.manifest, self.change.names)
-        after = sources_of(self.bases, self.change.contribution.laid, self.change.names)
+        found = Record()
+        before = sources_of(self.trial.bases, self.trial.base.manifest, self.trial.change.names)
+        after = sources_of(self.trial.bases, self.trial.change.contribution.laid, self.trial.change.names)
         seed = secrets.randbits(32)
         made = [
             (path, mutant)
             for path, data in sorted(after.items())
-            if path.endswith(".py") and not self.change.protection.is_protected(path)
+            if path.endswith(".py") and not self.trial.is_protected(path)
             for mutant in mutants(before.get(path), data, seed=seed, most=most)
         ]
         chosen = random.Random(seed).sample(made, min(most, len(made)))  # noqa: S311 - which lines, no secret
         survived = []
-        try:
-            for path, mutant in chosen:
-                ran = self._run(tests[:_MOST_TARGETS], Exam(), sources={path: mutant.source})
-                if all(ran.tested.outcomes.get(test) in GOOD for test in tests[:_MOST_TARGETS]):
-                    survived.append((path, mutant))
-        except _StoppedError:
-            return None
+        for path, mutant in chosen:
+            ran = self._run(tests[:_MOST_TARGETS], Exam(), sources={path: mutant.source})
+            if all(ran.tested.outcomes.get(test) in GOOD for test in tests[:_MOST_TARGETS]):
+                survived.append((path, mutant))
         if chosen:
             found.checked.append(f"mutants: the tests notice {len(chosen) - len(survived)} of {len(chosen)}")
         else:
@@ -355,19 +270,7 @@ class Controls:
         sources: Mapping[str, bytes] | None = None,
         extra: tuple[str, ...] = (),
     ) -> Examined:
-        task = self.task.task.model_copy(update={"tests": self.target.arguments(tests), "marker": None})
-        ran = self.examiner.run(
-            task,
-            self.allowed(),
-            self.bases.tick,
-            change=self.change.contribution,
-            exam=exam,
-            sources=sources,
-            extra=extra,
-        )
-        if ran.tested.stopped:
-            raise _StoppedError
-        return ran
+        return self.trial.run(exam, tests=self.trial.target.arguments(tests), sources=sources, extra=extra)
 
 
 def _drawn(tests: tuple[str, ...], most: int) -> tuple[str, ...]:

@@ -30,22 +30,18 @@ from pytest_iterctl.gate.literals import hard_coded
 from pytest_iterctl.gate.watched import Watched, surprises
 from pytest_iterctl.loop.base import Base, Bases
 from pytest_iterctl.loop.change import SortedChange, sorted_change, sources_of
-from pytest_iterctl.loop.controls import Controls, Target
+from pytest_iterctl.loop.controls import Controls
 from pytest_iterctl.loop.proving import excused, own_suite
 from pytest_iterctl.loop.record import ASK, Record, evidence, told, without
-from pytest_iterctl.loop.rooms import Exam, Examined, Examiner
+from pytest_iterctl.loop.rooms import Examined
+from pytest_iterctl.loop.trial import StoppedError, Trial
 from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.interpreter import difference, installed_folders, take
-from pytest_iterctl.work.vault import Manifest
 
 __all__ = ["Judge"]
 
 _SHOWN = 20
 _AGAIN = 50  # failing tests that are run once more, to tell those that fail now and then
-
-
-class StoppedError(Exception):
-    """Somebody stopped the run: there is no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +67,17 @@ class Judge:
     def _judge(self) -> GateEvidence:
         base = self.bases.load(self.task)
         change = sorted_change(self.bases, base, self.task)
+        examiner = self.bases.examiner(self.task.id, base.manifest, base.facts, base.bytecode)
+        trial = Trial(self.bases, self.task, base, change, examiner, self.allowed)
         record = Record()
         green = self.attempt.suite is not None and self.attempt.suite.passed
-        self._read(base, change, record, whole=green)
+        self._read(trial, record, whole=green)
         if not green:
-            return self._evidence("not-green", "the tests fail in the work tree", change, record)
+            return self._evidence(trial, record, "not-green", "the tests fail in the work tree")
         if self._environment_changed(base, record):
             reason = f"what is installed has changed: {record.gaps[0].text}"
-            return self._evidence("gaps", reason, change, record)
-        examiner = self.bases.examiner(self.task.id, base.manifest, base.facts, base.bytecode)
-        room = self._run(examiner, change, self._watching(base, change), keep_reports=True)
+            return self._evidence(trial, record, "gaps", reason)
+        room = trial.run(trial.watching, keep_reports=True)
         self.keep_output(room.tested.output)
         record.reports = room.reports
         suite = excused(room.suite, self._flaky(base))
@@ -91,20 +88,21 @@ class Judge:
             if not base.watched.seen:
                 record.unchecked.append("what the base's own runs do to pytest: they did not run to an end")
         if not suite.passed:
-            return self._red(base, change, record, room, suite, examiner)
+            return self._red(trial, record, room, suite)
         record.checked.append(f"{counted(suite.counts.passed, 'test')} passed in the clean room")
         self._compare(base, record, room)
-        self._wider(base, change, record, examiner)
-        self._new_tests(base, change, record, examiner)
-        self._hidden(base, change, record, examiner)
-        self._weigh(base, change, record, examiner, room)
+        self._wider(trial, record)
+        self._new_tests(trial, record)
+        self._hidden(trial, record)
+        self._weigh(trial, record, room)
         if not record.certain and not record.gaps:
-            self._controls(base, change, record, examiner, room)
-        return self._conclusion(change, record, suite)
+            self._controls(trial, record, room)
+        return self._conclusion(trial, record, suite)
 
     # Reading the change ----------------------------------------------------------------------------------------------
 
-    def _read(self, base: Base, change: SortedChange, record: Record, *, whole: bool) -> None:
+    def _read(self, trial: Trial, record: Record, *, whole: bool) -> None:
+        base, change = trial.base, trial.change
         names = change.names
         before = dict(sources_of(self.bases, base.manifest, None if whole else names))
         before |= sources_of(self.bases, base.manifest, names)
@@ -112,12 +110,12 @@ class Judge:
         after = {path: data for path, data in before.items() if path not in names}
         after |= sources_of(self.bases, change.contribution.laid, names)
         added = [os.fsdecode(name) for name in change.contribution.laid.files if name not in base.manifest.files]
-        record.findings += audit(before, after, is_protected=change.protection.is_protected, green=whole, added=added)
+        record.findings += audit(before, after, is_protected=trial.is_protected, green=whole, added=added)
         if whole:
             self._examples(base, before, after, record)
         if whole:
-            tests = {path: data for path, data in before.items() if change.protection.is_protected(path)}
-            record.findings += hard_coded(before, after, tests, is_protected=change.protection.is_protected)
+            tests = {path: data for path, data in before.items() if trial.is_protected(path)}
+            record.findings += hard_coded(before, after, tests, is_protected=trial.is_protected)
             record.checked.append(f"{counted(len(names), 'changed file')} read for ways round the tests")
 
     def _examples(self, base: Base, before: Mapping[str, bytes], after: Mapping[str, bytes], record: Record) -> None:
@@ -153,84 +151,47 @@ class Judge:
 
     # The clean room --------------------------------------------------------------------------------------------------
 
-    def _watching(self, base: Base, change: SortedChange) -> Exam:
-        files = (os.fsdecode(name) for name in base.manifest.files)
-        protected = tuple(name for name in files if change.protection.is_protected(name))
-        return Exam(watch=True, changed=change.names, protected=protected)
-
-    def _run(
-        self,
-        examiner: Examiner,
-        change: SortedChange,
-        exam: Exam,
-        *,
-        also: Manifest | None = None,
-        extra: tuple[str, ...] = (),
-        tests: tuple[str, ...] | None = None,
-        keep_reports: bool = False,
-    ) -> Examined:
-        task = self.task.task
-        if tests is not None:
-            task = task.model_copy(update={"tests": tests, "marker": None})
-        examined = examiner.run(
-            task,
-            self.allowed(),
-            self.bases.tick,
-            change=change.contribution,
-            exam=exam,
-            also=also,
-            extra=extra,
-            keep_reports=keep_reports,
-        )
-        if examined.tested.stopped:
-            raise StoppedError
-        return examined
-
     def _flaky(self, base: Base) -> frozenset[str]:
         return frozenset(base.baseline.flaky) if self.task.settings.flaky == "report" else frozenset()
 
-    def _red(
-        self,
-        base: Base,
-        change: SortedChange,
-        record: Record,
-        room: Examined,
-        suite: SuiteEvidence,
-        examiner: Examiner,
-    ) -> GateEvidence:
+    def _red(self, trial: Trial, record: Record, room: Examined, suite: SuiteEvidence) -> GateEvidence:
         """Green in the work tree and not in the clean room."""
         if suite.limit:
-            return self._evidence("failed", f"not judged to the end: {suite.reason}", change, record, suite=suite)
+            return self._evidence(trial, record, "failed", f"not judged to the end: {suite.reason}", suite=suite)
         if room.unprepared:
-            return self._evidence("failed", room.unprepared, change, record, suite=suite)
-        record.gaps += self._silent(base, change)
+            return self._evidence(trial, record, "failed", room.unprepared, suite=suite)
+        record.gaps += self._silent(trial.base, trial.change)
         red = one_line(f"not in the clean room: {suite.reason}", 300)
         if record.certain:
-            return self._evidence("incident", f"{red}; {told(record.certain)}", change, record, suite=suite)
-        explaining = [each for each in change.left_out if each.protected] or list(change.left_out)
-        explaining = explaining or [
-            *(LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)),
-            *(LeftOut(path=path, reason="is written by the tests") for path in sorted(map(file_name, base.written))),
-        ]
+            return self._evidence(trial, record, "incident", f"{red}; {told(record.certain)}", suite=suite)
+        explaining = self._explaining(trial)
         if explaining:
             paths = named([each.path for each in explaining])
             record.gaps.insert(0, without(paths, protected=explaining[0].protected))
-            return self._evidence("gaps", f"{red} (without {paths})", change, record, suite=suite)
-        suite = self._now_and_then(base, change, suite, examiner)
+            return self._evidence(trial, record, "gaps", f"{red} (without {paths})", suite=suite)
+        suite = self._now_and_then(trial, suite)
         if suite.intermittent and set(suite.intermittent) == set(suite.failing):
             reason = f"and not every time in the clean room: {named(suite.intermittent)} failed, then passed"
-            return self._evidence("failed", reason, change, record, suite=suite)
+            return self._evidence(trial, record, "failed", reason, suite=suite)
         reason = f"{red}; nothing that was left out explains it"
-        return self._evidence("incident", reason, change, record, suite=suite)
+        return self._evidence(trial, record, "incident", reason, suite=suite)
 
-    def _now_and_then(
-        self, base: Base, change: SortedChange, suite: SuiteEvidence, examiner: Examiner
-    ) -> SuiteEvidence:
+    def _explaining(self, trial: Trial) -> list[LeftOut]:
+        """What the work tree has and the room has not, the likeliest reason first."""
+        left_out = trial.change.left_out
+        protected = [each for each in left_out if each.protected]
+        if left_out:
+            return protected or list(left_out)
+        return [
+            *(LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)),
+            *(LeftOut(path=path, reason="is written by the tests") for path in map(file_name, trial.base.written)),
+        ]
+
+    def _now_and_then(self, trial: Trial, suite: SuiteEvidence) -> SuiteEvidence:
         """Failing tests, run once more on the same tree, which tells who fails now and then. They stay failures."""
         if self.task.task.test is not None or suite.outcome is not Outcome.FAILED or len(suite.failing) > _AGAIN:
             return suite
-        arguments = Target.of(self.bases, self.task.task, base.facts).arguments(suite.failing)
-        again = self._run(examiner, change, Exam(), tests=arguments)
+        again = trial.run(tests=trial.target.arguments(suite.failing))
         passed = tuple(test for test in suite.failing if again.tested.outcomes.get(test) in GOOD)
         return suite.model_copy(update={"intermittent": passed}) if passed else suite
 
@@ -258,13 +219,14 @@ class Judge:
                 Gap("no-finish", "the probe in the clean room did not report", "let the tests run through")
             )
 
-    def _wider(self, base: Base, change: SortedChange, record: Record, examiner: Examiner) -> None:
+    def _wider(self, trial: Trial, record: Record) -> None:
         """The rest of the suite: what failed before is not the agent's to fix, what passed must go on passing."""
+        base = trial.base
         arguments = own_suite(self.task.task)
         if arguments is None or base.suite is None:
             return
         wider = base.suite
-        room = self._run(examiner, change, Exam(), tests=arguments, extra=("--continue-on-collection-errors",))
+        room = trial.run(tests=arguments, extra=("--continue-on-collection-errors",))
         now = room.tested.outcomes
         others = {test: outcome for test, outcome in now.items() if test not in base.baseline.tests}
         flaky = frozenset(wider.flaky) if self.task.settings.flaky == "report" else frozenset()
@@ -284,35 +246,31 @@ class Judge:
         else:
             record.checked.append(f"{counted(len(others), 'test')} of the wider suite are no worse than before")
 
-    def _new_tests(self, base: Base, change: SortedChange, record: Record, examiner: Examiner) -> None:
+    def _new_tests(self, trial: Trial, record: Record) -> None:
         """Tests that the agent added say something about its work, and nothing about whether it is accepted."""
-        files = sorted(os.fsdecode(name) for name in change.new_tests.files)
+        new = trial.change.new_tests
+        files = sorted(os.fsdecode(name) for name in new.files)
         if not files or self.task.task.test is not None:
             if files:
                 record.new_tests = f"{counted(len(files), 'new file')} kept, not run apart: {named(files)}"
             return
-        programs = [path for path in files if change.protection.is_test(path)]
+        programs = [path for path in files if trial.change.protection.is_test(path)]
         if not programs:
             record.new_tests = f"{counted(len(files), 'new file')} kept: {named(files)}"
             return
-        start = os.path.relpath(self.bases.root, self.bases.bench.directory)
-        target = Target.of(self.bases, self.task.task, base.facts)
-        arguments = (*target.everything, *(os.path.normpath(os.path.join(start, path)) for path in programs))  # noqa: PTH118
-        ran = self._run(examiner, change, Exam(), also=change.new_tests, tests=arguments)
+        ran = trial.run_beside(programs, new)
         record.new_tests = f"{named(programs)}: {ran.suite.reason or ran.suite.outcome}"
 
-    def _hidden(self, base: Base, change: SortedChange, record: Record, examiner: Examiner) -> None:
-        if not base.hidden.files:
+    def _hidden(self, trial: Trial, record: Record) -> None:
+        hidden = trial.base.hidden
+        if not hidden.files:
             record.unchecked.append("whether the change fits more than the tests that the agent saw (no hidden_tests)")
             return
         if self.task.task.test is not None:
-            room = self._run(examiner, change, Exam(), also=base.hidden)
+            room = trial.run(also=hidden)
         else:
-            start = os.path.relpath(self.bases.root, self.bases.bench.directory)
-            paths = [os.fsdecode(name) for name in base.hidden.files if change.protection.is_test(os.fsdecode(name))]
-            target = Target.of(self.bases, self.task.task, base.facts)
-            arguments = (*target.everything, *(os.path.normpath(os.path.join(start, path)) for path in paths))  # noqa: PTH118
-            room = self._run(examiner, change, Exam(), also=base.hidden, tests=arguments)
+            files = (os.fsdecode(name) for name in hidden.files)
+            room = trial.run_beside([path for path in files if trial.change.protection.is_test(path)], hidden)
         if room.suite.passed:
             record.checked.append(f"hidden tests: {room.suite.counts.passed} passed")
             return
@@ -327,17 +285,13 @@ class Judge:
             Gap("hidden", text, "solve what the task asks for, for all inputs, not only for the tested ones")
         )
 
-    def _weigh(self, base: Base, change: SortedChange, record: Record, examiner: Examiner, room: Examined) -> None:
+    def _weigh(self, trial: Trial, record: Record, room: Examined) -> None:
         """An object that agrees with everything is a cheat if a test's pass depends on it, and a wild card if not."""
         doubtful = [finding for finding in record.certain if finding.rule == "agrees-with-everything"]
         if not doubtful or len(doubtful) < len(record.certain) or self.task.task.test is not None:
             return
         passed = tuple(test for test, outcome in room.tested.outcomes.items() if outcome in GOOD)
-        controls = Controls(self.bases, self.task, examiner, change, self.allowed, base, room)
-        depending = controls.depends_on(doubtful, passed)
-        if depending is None:
-            raise StoppedError
-        if depending:
+        if Controls(trial, room).depends_on(doubtful, passed):
             return
         record.findings = [
             replace(finding, certain=False) if finding in doubtful else finding for finding in record.findings
@@ -346,44 +300,34 @@ class Judge:
 
     # Before acceptance -----------------------------------------------------------------------------------------------
 
-    def _controls(self, base: Base, change: SortedChange, record: Record, examiner: Examiner, room: Examined) -> None:
+    def _controls(self, trial: Trial, record: Record, room: Examined) -> None:
         if self.task.task.test is not None:
             record.unchecked.append("controls: they need pytest")
             return
         targets = tuple(
             test
             for test, outcome in room.tested.outcomes.items()
-            if outcome in GOOD and test not in base.baseline.passing
+            if outcome in GOOD and test not in trial.base.baseline.passing
         )
-        controls = Controls(self.bases, self.task, examiner, change, self.allowed, base, room)
+        controls = Controls(trial, room)
         if self.task.settings.gate == "fast":
             record.unchecked.append("negative control and single tests (gate: fast)")
         elif not targets:
             record.unchecked.append("negative control: no test went from failing to passing")
         else:
-            found = controls.run(targets)
-            if found is None:
-                raise StoppedError
-            record.findings += found.findings
-            record.gaps += found.gaps
-            record.checked += found.checked
-            record.unchecked += found.unchecked
+            record.add(controls.run(targets))
         if self.task.settings.mutants:
-            tried = controls.mutants(self.task.settings.mutants, targets or tuple(room.tested.outcomes))
-            if tried is None:
-                raise StoppedError
-            record.findings += tried.findings
-            record.checked += tried.checked
-            record.unchecked += tried.unchecked
+            record.add(controls.mutants(self.task.settings.mutants, targets or tuple(room.tested.outcomes)))
 
     # The conclusion --------------------------------------------------------------------------------------------------
 
-    def _conclusion(self, change: SortedChange, record: Record, suite: SuiteEvidence) -> GateEvidence:
+    def _conclusion(self, trial: Trial, record: Record, suite: SuiteEvidence) -> GateEvidence:
+        change = trial.change
         if record.certain:
-            return self._evidence("incident", told(record.certain), change, record, suite=suite)
+            return self._evidence(trial, record, "incident", told(record.certain), suite=suite)
         if record.gaps:
             reason = "; ".join(gap.text for gap in record.gaps[:3])
-            return self._evidence("gaps", f"but {reason}", change, record, suite=suite)
+            return self._evidence(trial, record, "gaps", f"but {reason}", suite=suite)
         mended = sorted(set(self.task.proof.broken if self.task.proof else ()) & set(change.permitted))
         record.findings += [
             Finding(
@@ -395,14 +339,14 @@ class Judge:
         reason = "the tests pass in the clean room"
         if change.is_empty and change.left_out:
             reason += " without any of the change"
-        return self._evidence("accepted", reason, change, record, suite=suite, ask=told(asking) if asking else "")
+        return self._evidence(trial, record, "accepted", reason, suite=suite, ask=told(asking) if asking else "")
 
     def _evidence(
         self,
+        trial: Trial,
+        record: Record,
         verdict: GateVerdict,
         reason: str,
-        change: SortedChange,
-        record: Record,
         *,
         suite: SuiteEvidence | None = None,
         ask: str = "",
@@ -410,9 +354,9 @@ class Judge:
         if suite is not None and suite.passed:
             # Also where it is not accepted: a person may accept it all the same, and then this is what was judged.
             folder, iteration = self.bases.folder(self.task.id), self.attempt.iteration
-            change.accepted().write(folder / f"judged-{iteration}.jsonl")
+            trial.change.accepted().write(folder / f"judged-{iteration}.jsonl")
             record.reports.write(folder / f"reports-{iteration}.jsonl")
-        return evidence(verdict, reason, change, record, suite=suite, ask=ask)
+        return evidence(verdict, reason, trial.change, record, suite=suite, ask=ask)
 
 
 def _without(outcomes: Mapping[str, str], known: set[str]) -> Mapping[str, str]:

@@ -37,6 +37,12 @@ class Record:
     new_tests: str = ""
     reports: Manifest = field(default_factory=Manifest)  # that the clean room's run was asked for
 
+    def add(self, other: Record) -> None:
+        self.gaps += other.gaps
+        self.findings += other.findings
+        self.checked += other.checked
+        self.unchecked += other.unchecked
+
     @property
     def certain(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.certain]

@@ -34,13 +34,13 @@ from pytest_iterctl.errors import StoreError
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.gate.baseline import GOOD
 from pytest_iterctl.loop.base import Bases
-from pytest_iterctl.loop.controls import Target
 from pytest_iterctl.loop.history import History, now
 from pytest_iterctl.loop.judging import Judge
 from pytest_iterctl.loop.proving import excused, prove
 from pytest_iterctl.loop.record import judged_base
 from pytest_iterctl.loop.sessions import Session, session_for
 from pytest_iterctl.loop.testing import Bench, Tested, command_line_of
+from pytest_iterctl.loop.trial import Target
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
 from pytest_iterctl.plan.model import Agent
