@@ -21,6 +21,7 @@ _EVENTS = {
     "read": ("touches-test-files", True, "reads {target}, which belongs to the tests, while they run"),
     "write": ("touches-test-files", True, "writes {target}, which belongs to the tests, while they run"),
     "list": ("touches-test-files", False, "lists {target}, where the tests lie, while they run"),
+    "command": ("touches-test-files", False, "starts a program on {target}, which belongs to the tests, as they run"),
     "frames": ("looks-at-callers", False, "looks at the frames of its callers"),
     "objects": ("walks-objects", False, "walks over all live objects"),
     "trace": ("traces", True, "traces or profiles the process that judges it"),

@@ -20,6 +20,8 @@ from .held import getframe
 from .places import Places, within
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .exam import Exam
     from .inventory import Inventory
 
@@ -42,12 +44,15 @@ _ALL_FRAMES = {
 }
 _WRITES = frozenset(("os.remove", "os.rename", "os.truncate", "shutil.rmtree", "shutil.move"))
 _LISTS = frozenset(("os.listdir", "os.scandir"))
+#: Which of the arguments say what is started.
+_STARTS = {"subprocess.Popen": 2, "os.posix_spawn": 2, "os.system": 1}
 _FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _WATCHED = frozenset(
     (
         *_ALL_FRAMES,
         *_WRITES,
         *_LISTS,
+        *_STARTS,
         "open",
         "os.link",
         "os.kill",
@@ -76,6 +81,15 @@ def _module_name(path: str, folder: str) -> str:
     steps[-1] = steps[-1].partition(".")[0]
     package = os.path.basename(folder.rstrip(os.sep))
     return ".".join((package, *(step for step in steps if step not in {"__pycache__", "__init__"})))
+
+
+def _texts(value: Any) -> Iterator[Any]:
+    """The words of a command, however they are put together."""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)
 
 
 class Events(Places):
@@ -144,8 +158,17 @@ class Events(Places):
             own = {0, -1, os.getpid(), os.getppid(), os.getpgrp()}
             if arguments[0] in own:
                 self.note("kill", *self.wanted_by(frame), "")
+        elif event in _STARTS:
+            self.look_at_command(arguments[: _STARTS[event]], frame)
         else:
             self.look_at_path(event, arguments, frame)
+
+    def look_at_command(self, arguments: tuple[Any, ...], frame: Any) -> None:
+        """Nobody watches what another program reads: what it is told to read is all that is seen of it."""
+        told = " ".join(os.fsdecode(each) for each in _texts(arguments))
+        for each in self.relative:
+            if each in told or (each.endswith(".py") and os.path.basename(each) in told):
+                self.note("command", *self.wanted_by(frame), each)
 
     def look_at_function(self, function: Any) -> None:
         known = self.inventory.functions.get(id(function))

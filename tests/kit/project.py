@@ -83,6 +83,11 @@ def git(root: Path, *arguments: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape").strip()
 
 
+def _matters_at_the_start(variables: dict[str, str]) -> bool:
+    """Whether Python reads one of them when it starts, and never again."""
+    return any(name.startswith(("PYTHON", "LC_", "LANG")) for name in variables)
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """A finished command."""
@@ -165,17 +170,33 @@ class Project:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def iterctl(self, *arguments: str, cwd: Path | None = None, stdin: str = "", **variables: str) -> Ran:
-        if any(name.startswith(("PYTHON", "LC_", "LANG")) for name in variables):  # Python reads them when it starts
+        if _matters_at_the_start(variables):
             return self.run(sys.executable, "-m", "pytest_iterctl", *arguments, cwd=cwd, stdin=stdin, **variables)
-        environment = self.environment(**variables)
-        return Ran(*ready().run(arguments, cwd=cwd or self.root, environment=environment, stdin=stdin))
+        return self._started("iterctl", arguments, cwd, variables, stdin=stdin)
 
     def crash(self, point: str, number: int, *arguments: str) -> Ran:
         """`iterctl`, killed at one point: see `crashing.py`."""
-        return Ran(*ready().run(arguments, cwd=self.root, environment=self.environment(), crash=(point, number)))
+        return self._started("iterctl", arguments, self.root, {}, crash=(point, number))
+
+    def _started(
+        self,
+        program: str,
+        arguments: tuple[str, ...],
+        cwd: Path | None,
+        variables: dict[str, str],
+        *,
+        stdin: str = "",
+        crash: tuple[str, int] | None = None,
+    ) -> Ran:
+        environment = self.environment(**variables)
+        return Ran(
+            *ready().run(program, arguments, cwd=cwd or self.root, environment=environment, stdin=stdin, crash=crash)
+        )
 
     def pytest(self, *arguments: str, cwd: Path | None = None, **variables: str) -> Ran:
-        return self.run(sys.executable, "-m", "pytest", *arguments, cwd=cwd, **variables)
+        if _matters_at_the_start(variables):
+            return self.run(sys.executable, "-m", "pytest", *arguments, cwd=cwd, **variables)
+        return self._started("pytest", arguments, cwd, variables)
 
     def iterate(self, *arguments: str, **variables: str) -> Ran:
         given = ("--iterate", f"--iterate-agent={self.agent_command}", *arguments)

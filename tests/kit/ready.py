@@ -1,4 +1,4 @@
-"""`iterctl`, started already: a process that has imported all of it forks once for each command.
+"""`iterctl` and `pytest`, started already: a process that has imported all of them forks once for each command.
 
 Each command still is a process of its own, with its own environment, folder and streams; only the half second that
 Python needs to import everything is paid once. Run as a program it is that process: it takes one line of JSON for each
@@ -19,7 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+import pytest
+
 from pytest_iterctl import cli
+from pytest_iterctl.cli.entry import run_command_line
+from tests.kit import crashing
 
 __all__ = ["Ready", "ready"]
 
@@ -41,6 +45,7 @@ class Ready:
 
     def run(
         self,
+        program: str,
         arguments: tuple[str, ...],
         *,
         cwd: Path,
@@ -54,6 +59,7 @@ class Ready:
             files = [Path(folder, name) for name in ("in", "out", "err")]
             files[0].write_text(stdin)
             order = {
+                "program": program,
                 "arguments": arguments,
                 "cwd": str(cwd),
                 "environment": environment,
@@ -68,7 +74,7 @@ class Ready:
             sending.flush()
             code = json.loads(taking.readline())
             if code == _TOO_LONG:
-                raise TimeoutError(f"iterctl {' '.join(arguments)}\n{files[1].read_text()}\n{files[2].read_text()}")
+                raise TimeoutError(f"{program} {' '.join(arguments)}\n{files[1].read_text()}\n{files[2].read_text()}")
             return code, files[1].read_text(), files[2].read_text()
 
     def close(self) -> None:
@@ -82,6 +88,21 @@ class Ready:
 def ready() -> Ready:
     """One for each process that runs tests."""
     return Ready()
+
+
+def iterctl(arguments: list[str]) -> int:
+    sys.argv = ["iterctl", *arguments]
+    return run_command_line(arguments)
+
+
+def pytest_as_module(arguments: list[str]) -> int:
+    """`python -m pytest`."""
+    sys.argv = [str(Path(pytest.__file__).with_name("__main__.py")), *arguments]
+    sys.path[0] = str(Path.cwd())
+    return int(pytest.main())
+
+
+PROGRAMS = {"iterctl": iterctl, "pytest": pytest_as_module}
 
 
 def serve(orders: IO[str]) -> None:
@@ -119,13 +140,9 @@ def be_the_command(order: dict[str, Any]) -> NoReturn:
             except OSError:
                 continue
         sys.stdin = os.fdopen(0, "r", encoding="utf-8", closefd=False)
-        sys.argv = ["iterctl", *order["arguments"]]
-        from pytest_iterctl.cli.entry import run_command_line
-        from tests.kit import crashing
-
         if order["crash"] is not None:
             crashing.install(*order["crash"])
-        code = run_command_line(order["arguments"])
+        code = PROGRAMS[order["program"]](order["arguments"])
         sys.stdout.flush()
         sys.stderr.flush()
     finally:

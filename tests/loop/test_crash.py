@@ -123,7 +123,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(
 ) -> None:
     SCENARIOS[scenario](project)
     code = project.crash(point, number, "run", "-q").code
-    if code == 0:
+    if code in {0, 10}:
         pytest.skip("there are fewer writes than this")
     assert code == -9
     calls = len(project.calls)

@@ -29,6 +29,15 @@ from tests.probe.probed import ADD, Room, product
         ("import os\nos.listdir('tests')", ["list", "calc.py", "tests"]),
         ("import glob\nglob.glob('tests/*')", ["list", "calc.py", "tests"]),
         ("import pathlib\nlist(pathlib.Path('tests').glob('*'))", ["list", "calc.py", "tests"]),
+        (
+            "import subprocess\nsubprocess.run(['cat', 'test_calc.py'], capture_output=True)",
+            ["command", "calc.py", "test_calc.py"],
+        ),
+        ("import os\nos.system('cat tests/test_data.json > copy')", ["command", "calc.py", "tests/test_data.json"]),
+        (
+            "import os\nos.waitpid(os.posix_spawn('/bin/cat', [b'cat', b'./test_calc.py'], {}), 0)",
+            ["command", "calc.py", "test_calc.py"],
+        ),
         ("import sys\nsys._getframe(1)", ["frames", "calc.py", ""]),
         ("import inspect\ninspect.currentframe()", ["frames", "calc.py", ""]),
         ("import traceback\ntraceback.extract_stack()", ["frames", "calc.py", ""]),
