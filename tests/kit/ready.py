@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -143,9 +144,11 @@ def be_the_command(order: dict[str, Any]) -> NoReturn:
         if order["crash"] is not None:
             crashing.install(*order["crash"])
         code = PROGRAMS[order["program"]](order["arguments"])
+    except BaseException:  # noqa: BLE001 - a traceback is what a process would leave
+        traceback.print_exc()
+    finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    finally:
         os._exit(code)
 
 
