@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Failure
-from pytest_iterctl.feedback.signature import base_name, coarse
+from pytest_iterctl.control.signature import base_name, coarse
 
 __all__ = ["Cause", "briefness", "group", "named", "simplicity", "sorted_names"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pytest_iterctl.control.evidence import Failure, Frame, Outcome, Priority, ReviewEvidence, SuiteEvidence
+from pytest_iterctl.control.signature import anchor, base_name, is_test_file, telling_line
 from pytest_iterctl.feedback.causes import Cause, group, named, sorted_names
-from pytest_iterctl.feedback.signature import anchor, base_name, is_test_file, telling_line
 from pytest_iterctl.text import one_line, strip_escapes
 
 __all__ = ["NAMED_TESTS", "Item", "items_of", "review_items", "suite_items"]

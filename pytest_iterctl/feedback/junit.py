@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_iterctl.control.evidence import Counts, Failure, Outcome
+from pytest_iterctl.control.signature import anchor, coarse, is_import_error
 from pytest_iterctl.errors import ReportError
 from pytest_iterctl.feedback.case_names import BETWEEN, PlainIds, id_of, identities_of, identity_of
 from pytest_iterctl.feedback.junit_cases import (
@@ -24,7 +25,6 @@ from pytest_iterctl.feedback.junit_cases import (
     suite_failures,
 )
 from pytest_iterctl.feedback.kept import KeptFailures
-from pytest_iterctl.feedback.signature import anchor, coarse, is_import_error
 from pytest_iterctl.feedback.xml_cases import BareCases, FailedCases, ReportedCase, ReportedSuite, ReportEvent
 from pytest_iterctl.feedback.xml_repair import read_mending
 from pytest_iterctl.feedback.xml_source import Repairs, ReportLimits, ReportSource

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from pytest_iterctl.control.evidence import Failure
+from pytest_iterctl.control.signature import base_name, coarse
 from pytest_iterctl.feedback.causes import briefness, simplicity, sorted_names
-from pytest_iterctl.feedback.signature import base_name, coarse
 
 __all__ = ["MOST_FAILURES", "MOST_PER_CAUSE", "KeptFailures"]
 

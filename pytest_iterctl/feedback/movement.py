@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
+from pytest_iterctl.control.signature import exact, normalised
 from pytest_iterctl.feedback.causes import sorted_names
-from pytest_iterctl.feedback.signature import exact, normalised
 
 __all__ = ["Movement", "movement", "same_failures"]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_iterctl.control.evidence import Failure, Frame
+from pytest_iterctl.control.signature import coarse
 from pytest_iterctl.feedback.causes import group, named, sorted_names
 from pytest_iterctl.feedback.kept import KeptFailures
-from pytest_iterctl.feedback.signature import coarse
 
 kinds = st.sampled_from(["", "AssertionError", "KeyError", "ModuleNotFoundError"])
 failures = st.builds(

@@ -19,9 +19,9 @@ import pytest
 
 import pytest_iterctl
 from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
+from pytest_iterctl.control.signature import coarse, exact
 from pytest_iterctl.feedback.compose import long_form
 from pytest_iterctl.feedback.items import suite_items
-from pytest_iterctl.feedback.signature import coarse, exact
 from pytest_iterctl.feedback.verdict import judge_pytest
 from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_iterctl.control.evidence import Failure, Frame, Phase
-from pytest_iterctl.feedback.signature import anchor, base_name, coarse, exact, is_test_file, normalised
+from pytest_iterctl.control.signature import anchor, base_name, coarse, exact, is_test_file, normalised
 
 words = st.text("abcdefgh_", min_size=1, max_size=8)
 folders = st.lists(words, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
