@@ -1,0 +1,108 @@
+"""What kind of failure a test run was that did not pass, by its outcome first, then by exception types and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pytest_iterctl.control.error_types import Analysis, ErrorType
+from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
+from pytest_iterctl.control.failed_turn import of_text
+
+__all__ = ["of_suite"]
+
+_LOOKED_AT, _LINE = 10_000, 300
+_NAMES: tuple[tuple[ErrorType, tuple[str, ...]], ...] = (
+    ("syntax", ("SyntaxError", "IndentationError", "TabError")),
+    ("import", ("ImportError", "ModuleNotFoundError")),
+    ("assertion", ("AssertionError", "Failed", "AssertionFailedError", "ComparisonFailure", "panic")),
+    ("type", ("TypeError", "AttributeError", "NameError", "UnboundLocalError", "NotImplementedError")),
+    ("resource_exhausted", ("MemoryError", "OutOfMemoryError")),
+    ("timeout", ("TimeoutError", "ConnectionResetError", "BrokenPipeError", "TimeoutExpired", "ReadTimeout")),
+    ("timeout", ("ConnectTimeout", "ReadTimeoutError", "ConnectTimeoutError")),
+    ("network", ("ConnectionRefusedError", "gaierror", "herror", "NewConnectionError")),
+)
+_KINDS: Mapping[str, ErrorType] = MappingProxyType({name: kind for kind, names in _NAMES for name in names})
+#: These hide what would come after them, so one of them names the whole.
+_HIDING: tuple[ErrorType, ...] = ("syntax", "import", "collection", "crash")
+#: What the machine lacked, and not the code: only where every failure says so.
+_SURROUNDINGS: frozenset[ErrorType] = frozenset(("network", "timeout", "resource_exhausted"))
+_TIMED_OUT = re.compile(r"^(?:Failed: )?Timeout (?:>|\()")
+_ERRNO = re.compile(r"\[Errno (-?\d+)\]")
+_BY_ERRNO: Mapping[int, ErrorType] = MappingProxyType(
+    {
+        **dict.fromkeys((12, 23, 24, 28, 122), "resource_exhausted"),
+        **dict.fromkeys((104, 110), "timeout"),
+        **dict.fromkeys((101, 111, 113, -2, -3, -5), "network"),
+    }
+)
+_OF_THE_SYSTEM = frozenset({"OSError", "IOError", "ConnectionError", "URLError", "BlockingIOError", "PermissionError"})
+
+
+def of_suite(suite: SuiteEvidence) -> Analysis | None:
+    """A test run that did not pass."""
+    if suite.passed:
+        return None
+    if suite.intermittent and set(suite.intermittent) == set(suite.failing):
+        return Analysis("flaky", "test", "all that failed passed when it was run once more")
+    match suite.outcome:
+        case Outcome.TIMED_OUT:
+            return Analysis("timeout", "test", suite.reason or "no end in time")
+        case Outcome.USAGE_ERROR | Outcome.NO_TESTS:
+            return Analysis("validation", "test", suite.reason or str(suite.outcome))
+        case Outcome.CRASHED | Outcome.NO_REPORT | Outcome.INCOMPLETE | Outcome.INTERRUPTED:
+            return _of_crash(suite)
+        case _:
+            return _of_failures(suite)
+
+
+def _of_crash(suite: SuiteEvidence) -> Analysis:
+    kinds = [kind for failure in suite.failures[:_LOOKED_AT] if (kind := _of_failure(failure)) is not None]
+    named = next((kind for kind in (*_HIDING[:3], "resource_exhausted") if kind in kinds), None)
+    if named is not None:
+        return Analysis(named, "test", suite.reason)
+    for failure in suite.failures[:_LOOKED_AT]:
+        kind, sign = of_text(f"{failure.message}\n{failure.output}")
+        if kind in _SURROUNDINGS:
+            return Analysis(kind, "test", sign)
+    if suite.exit_code in {-9, 137}:
+        return Analysis("resource_exhausted", "test", "killed from outside, as the system does when memory runs out")
+    return Analysis("crash", "test", suite.reason or str(suite.outcome))
+
+
+def _of_failures(suite: SuiteEvidence) -> Analysis:
+    counts: Counter[ErrorType] = Counter()
+    signs: dict[ErrorType, str] = {}
+    for failure in suite.failures[:_LOOKED_AT]:
+        kind = _of_failure(failure) or "unknown"
+        counts[kind] += 1 + len(failure.also)
+        signs.setdefault(kind, _sign(failure))
+    if not counts:
+        broken = suite.outcome is Outcome.COLLECTION_ERROR
+        return Analysis("collection" if broken else "unknown", "test", suite.reason or str(suite.outcome))
+    for kind in _HIDING:
+        if kind in counts:
+            return Analysis(kind, "test", signs[kind])
+    code: list[tuple[ErrorType, int]] = [(kind, n) for kind, n in counts.items() if kind not in _SURROUNDINGS]
+    most = max(code or counts.items(), key=lambda pair: pair[1])[0]
+    return Analysis(most, "test", signs[most])
+
+
+def _of_failure(failure: Failure) -> ErrorType | None:
+    name = failure.kind.rpartition(".")[2]
+    if _TIMED_OUT.match(failure.message):
+        return "timeout"
+    known: ErrorType | None = _KINDS.get(name)
+    if known is None and name in _OF_THE_SYSTEM:
+        number = _ERRNO.search(failure.message[:_LINE])
+        known = _BY_ERRNO.get(int(number[1])) if number is not None else None
+    if known in {None, "assertion", "type"} and failure.phase == "collect":
+        return "collection"
+    return known
+
+
+def _sign(failure: Failure) -> str:
+    first = failure.message.strip().partition("\n")[0][:_LINE]
+    return first if failure.kind and first.startswith(failure.kind) else f"{failure.kind}: {first}".strip(": ")
