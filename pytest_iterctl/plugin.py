@@ -51,6 +51,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("checkpoint-interval", "N", "int", "Write a portable checkpoint file every N iterations"),
         ("plan", "FILE", "string", "The plan to take settings and agents from (default: iterctl.yaml)"),
         ("on-escalate", "best|last|base", "string", "What the work tree holds after an escalation (default: best)"),
+        (
+            "strategy",
+            "NAME",
+            "string",
+            "How the next try goes about it: auto, conservative, aggressive, or one by name",
+        ),
         ("gate", "fast|full", "string", "How much is checked before a change is accepted (default: full)"),
     ):
         dest = "iterate_" + name.replace("-", "_")

@@ -82,6 +82,7 @@ def _manner_options(command: Callable[P, R]) -> Callable[P, R]:
 @click.option("--protect", multiple=True, help="More files that the agent's changes don't count in; may be repeated.")
 @click.option("--may-change", multiple=True, help="Tests that are the agent's to change, shown for review; repeatable.")
 @click.option("--gate", help="How much is checked before a change is accepted: fast or full.")
+@click.option("--strategy", help="How the next try goes about it: auto, conservative, aggressive, or one by its name.")
 @click.option("--task", help="Run this task and what it needs, no other.")
 @click.option("--dry-run", is_flag=True, help="Show what would be run, and run nothing.")
 @click.option(
@@ -101,6 +102,7 @@ def run(
     protect: tuple[str, ...],
     may_change: tuple[str, ...],
     gate: str | None,
+    strategy: str | None,
     task: str | None,
     dry_run: bool,  # noqa: FBT001 - click hands options over by name
     commit: str | None,
@@ -122,6 +124,7 @@ def run(
         "protect": list(protect) or None,
         "may_change": list(may_change) or None,
         "gate": gate,
+        "strategy": strategy,
     }
     manner = running.Manner(json=form == "json", quiet=quiet, verbose=verbose)
     return running.run(plan, settings, manner, prompt=prompt, task=task, dry_run=dry_run, commit=commit)

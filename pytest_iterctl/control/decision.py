@@ -32,6 +32,7 @@ Reason = Literal[
     "no-tests",
     "usage-error",
     "integrity",
+    "hopeless",
 ]
 
 PROCEED_MESSAGE = "Validation passed. Proceeding to next task."
@@ -85,6 +86,8 @@ class Situation:
     incident: str = ""
     approvable: bool = False
     gate_objects: bool = False
+    #: Why more of the same is of no use.
+    hopeless: str = ""
 
     @property
     def tried(self) -> tuple[Trial, ...]:
@@ -149,6 +152,8 @@ def _by_evidence(situation: Situation) -> Decision:
 
 
 def _retry(situation: Situation, reason: Reason) -> Decision:
+    if situation.hopeless and situation.tests == "fail":
+        return _escalate(situation, "hopeless", situation.hopeless)
     if situation.limit_before_retry:
         text = situation.limit_before_retry_text or situation.limit_before_retry
         return _escalate(situation, "limit", text, limit=situation.limit_before_retry)

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from pytest_iterctl.control.decision import Decision
 from pytest_iterctl.control.evidence import Change, GateEvidence, Proof, ReviewEvidence, SuiteEvidence, TurnEvidence
+from pytest_iterctl.control.strategies import Strategy
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.plan.values import Value
@@ -33,6 +34,7 @@ __all__ = [
     "Stage",
     "StageStarted",
     "StopRequested",
+    "StrategyChosen",
     "SuiteFinished",
     "TaskStarted",
     "TasksDeclared",
@@ -84,6 +86,21 @@ class StageStarted(Value):
     stage: Stage
     agent: str = ""
     before: str
+
+
+class StrategyChosen(Value):
+    """How the next try goes about it, chosen before each iteration and again after each failure of the agent."""
+
+    kind: Literal["strategy-chosen"] = "strategy-chosen"
+    task: str
+    iteration: int
+    strategy: Strategy
+    why: str = ""
+    error_type: str = Field(default="", description="what it is an answer to, '' for none")
+    stage: str = ""
+    agent: str = Field(default="", description="who will be called")
+    note: str = Field(default="", description="what of it can't have its full effect, and why")
+    start_from: str = Field(default="", description="the snapshot that the work tree is put back to first")
 
 
 class TurnFinished(Value):
@@ -250,6 +267,7 @@ Event = (
     | TasksDeclared
     | TaskStarted
     | StageStarted
+    | StrategyChosen
     | TurnFinished
     | SuiteFinished
     | BaseProved

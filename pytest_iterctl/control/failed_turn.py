@@ -41,6 +41,7 @@ _SAYS: tuple[tuple[ErrorType, str], ...] = (
     ("rate_limit", r"[Rr]ate limit(?:ed| reached| exceeded)|Too Many Requests|overloaded_error"),
     ("service_unavailable", r"Service Unavailable|Overloaded\b|Bad Gateway|Gateway Time-?out"),
     ("api_error", r"Internal Server Error"),
+    ("validation", r"command not found: |not executable: |agent `[^`]{1,200}`: `[^`]{1,200}` is not on the PATH"),
     ("auth", r"Invalid API key|Unauthorized\b|invalid_api_key|Not logged in"),
 )
 #: Behind the exception's type or the program's name, and behind the call of the system that Node names.
@@ -61,8 +62,6 @@ def of_turn(turn: TurnEvidence, stage: Stage) -> Analysis | None:
         return Analysis(kind, stage, sign)
     if turn.exit_code in _NOT_RUNNABLE:
         return Analysis("validation", stage, f"exit code {turn.exit_code}: the command can't be run")
-    if turn.exit_code is None and turn.error:
-        return Analysis("validation", stage, turn.error)  # it never started
     if turn.exit_code in _WRONG_USE:
         return Analysis("validation", stage, f"exit code {turn.exit_code}")
     if turn.exit_code in {-9, 137}:

@@ -23,6 +23,7 @@ from pytest_iterctl.control.events import (
     SnapshotTaken,
     StageStarted,
     StopRequested,
+    StrategyChosen,
     SuiteFinished,
     TasksDeclared,
     TaskStarted,
@@ -88,6 +89,7 @@ def _happened(moved: RunState, event: Event) -> RunState:
 _WORK = (
     TaskStarted
     | StageStarted
+    | StrategyChosen
     | TurnFinished
     | SuiteFinished
     | BaseProved
@@ -145,6 +147,8 @@ def _task_event(state: RunState, event: Event) -> RunState:
                     attempts=(Attempt(iteration=0, began=state.clock - event.under_way, ended=state.clock),),
                 ),
             )
+        case StrategyChosen():
+            return _strategy_chosen(state, event)
         case TurnFinished():
             return _turn_finished(state, event)
         case SuiteFinished():
@@ -242,6 +246,15 @@ def _with_lost_call(attempt: Attempt) -> Attempt:
     return replace(attempt, lost_calls=attempt.lost_calls + 1)
 
 
+def _strategy_chosen(state: RunState, event: StrategyChosen) -> RunState:
+    def chosen(task: TaskState) -> TaskState:
+        switched = replace(task, agent_at=task.agent_at + event.strategy.next_agent)
+        return replace(switched, reopen_at=event.start_from) if event.start_from else switched
+
+    opened = _in_attempt(state, event.task, event.iteration, lambda a: replace(a, choices=(*a.choices, event)))
+    return _with(opened, event.task, chosen)
+
+
 def _turn_finished(state: RunState, event: TurnFinished) -> RunState:
     failed = event.turn.outcome.is_failure
     closed = _in_attempt(
@@ -277,8 +290,10 @@ def _snapshot_taken(state: RunState, event: SnapshotTaken) -> RunState:
 
     def shot(attempt: Attempt) -> Attempt:
         change = event.change if event.stage == "generate" else attempt.change
+        made = event.tree if event.stage == "generate" else attempt.made
         tree = attempt.tree if event.stage == "start" else event.tree
-        return replace(attempt, snapshots=(*attempt.snapshots, (event.stage, event.commit)), change=change, tree=tree)
+        snapshots = (*attempt.snapshots, (event.stage, event.commit))
+        return replace(attempt, snapshots=snapshots, change=change, tree=tree, made=made)
 
     return _in_attempt(_with(state, event.task, taken), event.task, event.iteration, shot)
 

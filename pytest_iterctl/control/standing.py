@@ -6,13 +6,16 @@ from functools import partial
 from typing import Literal
 
 from pytest_iterctl.control.decision import Situation, combine_reviews
+from pytest_iterctl.control.error_types import Stage
 from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, ReviewStatus, SuiteEvidence, TurnOutcome
+from pytest_iterctl.control.failed_turn import of_turn
+from pytest_iterctl.control.hopeless import hopeless, tried
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted
 from pytest_iterctl.control.pattern import Trial, counted
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.plan.frozen import Settings
-from pytest_iterctl.plan.model import Limits
+from pytest_iterctl.plan.model import Backoff, Limits
 from pytest_iterctl.plan.values import format_duration
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
 ]
 
 _LONGEST_WAIT = 60.0
+_PERMANENT = frozenset({"auth", "validation"})
 _DENIED = 5
 
 
@@ -65,24 +69,31 @@ def spent(state: RunState, attempt: Attempt) -> Spent:
     )
 
 
-def backoff(settings: Settings, failures: int) -> float:
-    """How long to wait before the agent is called again after this many failures in a row."""
+def backoff(settings: Settings, failures: int, chosen: Backoff | None = None) -> float:
+    """How long to wait before the agent is called again after this many failures in a row.
+
+    Where nobody wants to wait, a strategy does not make them.
+    """
     if settings.backoff == "none":
         return 0.0
-    growth = failures if settings.backoff == "linear" else 2 ** min(failures - 1, 16)
+    growth = failures if (chosen or settings.backoff) == "linear" else 2 ** min(failures - 1, 16)
     return min(settings.backoff_initial * growth, max(_LONGEST_WAIT, settings.backoff_initial))
 
 
-def gave_up(state: RunState, attempt: Attempt) -> str:
+def gave_up(state: RunState, task: TaskState, attempt: Attempt) -> str:
     """Why it is of no use to call the agent or the reviewer again; '' as long as it is."""
     turn = attempt.all_turns[-1] if attempt.all_turns else None
     if turn is None:
         return ""
+    if twice := _failed_alike(attempt):
+        return twice
+    if not attempt.review_turns and task.agent is not None and turn.agent != task.agent.name:
+        return ""  # another one is asked now
     who = "a reviewer" if attempt.review_turns else "the agent"
     error = f": {turn.error}" if turn.error else ""
     if turn.outcome is TurnOutcome.NOT_LOGGED_IN:
         return f"{who} is not logged in{error}"
-    to_wait = attempt.waited < attempt.failed_turns + attempt.failed_reviews
+    to_wait = attempt.waited < attempt.waits_due
     if turn.outcome is TurnOutcome.RATE_LIMITED and turn.retry_after is not None and to_wait:
         wait = turn.retry_after
         left = allowance(limits_of(state), spent(state, attempt), wait, in_iteration=attempt.iteration > 0)
@@ -95,6 +106,18 @@ def gave_up(state: RunState, attempt: Attempt) -> str:
     if attempt.in_vain and turn.outcome is TurnOutcome.OUT_OF_BUDGET:
         return f"the agent's own budget is used up and it changed nothing{error}"
     return ""
+
+
+def _failed_alike(attempt: Attempt) -> str:
+    """What does not go away by itself, twice: of one agent, or of one and of the other that took over from it."""
+    stage: Stage = "review" if attempt.review_turns else "generate"
+    turns = attempt.review_turns or attempt.turns
+    last, *before = [of_turn(turn, stage) for turn in reversed(turns[-2:])] or [None]
+    if last is None or last.error_type not in _PERMANENT or not before or before[0] is None:
+        return ""
+    who = "a reviewer" if stage == "review" else "the agent"
+    same = before[0].error_type == last.error_type
+    return f"{who} failed twice in a way that does not go away ({last.error_type}): {last.sign}" if same else ""
 
 
 def best_attempt(task: TaskState) -> Attempt | None:
@@ -143,14 +166,24 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         reviewer_failures=task.reviewer_failures,
         max_agent_failures=task.settings.max_agent_failures,
         agent_error=errors[-1] if errors else "",
-        agent_gave_up=gave_up(state, attempt),
+        agent_gave_up=gave_up(state, task, attempt),
         agent_question=attempt.question,
         hopeless_start=start,
         start_text=start_text,
         incident=incident(task, attempt),
         approvable=attempt.may_be_approved,
         gate_objects=attempt.gate is not None and attempt.gate.verdict == "gaps",
+        hopeless=_hopeless(task, iteration),
     )
+
+
+def _hopeless(task: TaskState, iteration: int) -> str:
+    """Why more iterations are of no use; at the bound there are none, and what a person said begins anew."""
+    if not 0 < iteration < task.bound:
+        return ""
+    done = tried([attempt for attempt in task.attempts if attempt.iteration >= task.forgiven])
+    afresh = task.settings.strategy in {"auto", "aggressive"}
+    return hopeless(done, task.settings.patience, may_start_afresh=afresh) if done else ""
 
 
 def incident(task: TaskState, attempt: Attempt) -> str:

@@ -13,6 +13,7 @@ from pytest_iterctl.control.events import (
     RunStarted,
     Settled,
     StageStarted,
+    StrategyChosen,
 )
 from pytest_iterctl.control.evidence import (
     Change,
@@ -23,7 +24,8 @@ from pytest_iterctl.control.evidence import (
     TurnEvidence,
     TurnOutcome,
 )
-from pytest_iterctl.plan.frozen import FrozenTask, Settings
+from pytest_iterctl.control.strategies import DEFAULT, Strategy
+from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.model import Limits
 
 __all__ = ["Attempt", "Entry", "RunState", "TaskState", "TaskStatus"]
@@ -62,6 +64,18 @@ class Attempt:
     decision: Decision | None = None
     approved: bool = False
     lost_calls: int = 0
+    choices: tuple[StrategyChosen, ...] = ()
+    made: str = ""  # the tree that the agent's turn left
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.choices[-1].strategy if self.choices else DEFAULT
+
+    @property
+    def waits_due(self) -> int:
+        """How often there was, or is, reason to wait: another agent is called at once."""
+        switches = sum(choice.strategy.next_agent for choice in self.choices)
+        return max(self.failed_turns - switches, 0) + self.failed_reviews
 
     @property
     def generated(self) -> bool:
@@ -175,6 +189,7 @@ class TaskState:
     earlier_proof: Proof | None = None
     edited: tuple[str, ...] = ()  # what a person has changed since the base was kept: it belongs to the base now
     released: tuple[str, ...] = ()  # globs of tests that a person's answer lets the agent change
+    agent_at: int = 0  # how many of the task's agents have been given up
     forgiven: int = 0  # what the gate objected to up to this iteration was answered by a person
 
     @property
@@ -188,6 +203,27 @@ class TaskState:
     @property
     def attempt(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def agent(self) -> NamedAgent | None:
+        """Who is called now: the task's agent, or one of those that take over from it."""
+        if self.task.agent is None:
+            return None
+        return (self.task.agent, *self.task.fallback)[min(self.agent_at, len(self.task.fallback))]
+
+    @property
+    def has_more_agents(self) -> bool:
+        return self.agent_at < len(self.task.fallback)
+
+    @property
+    def timeout_factor(self) -> float:
+        """How much longer than usual things may take: each choice of more time in a row adds to those before it."""
+        factor = 1.0
+        for choice in (choice for attempt in reversed(self.attempts) for choice in reversed(attempt.choices)):
+            if choice.strategy.timeout_factor == 1.0:
+                break
+            factor *= choice.strategy.timeout_factor
+        return factor
 
     @property
     def before_turn(self) -> str:

@@ -18,6 +18,7 @@ from pytest_iterctl.plan.frozen import NamedAgent
 __all__ = [
     "CallAgent",
     "CallReviewer",
+    "ChooseStrategy",
     "Decide",
     "Declare",
     "Done",
@@ -55,6 +56,14 @@ class Recover:
     iteration: int
     stage: str
     to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseStrategy:
+    """Say how the next try goes about it."""
+
+    task: str
+    iteration: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +159,7 @@ Step = (
     Declare
     | StartTask
     | Recover
+    | ChooseStrategy
     | CallAgent
     | Undo
     | Wait
@@ -236,21 +246,25 @@ def _close(task: TaskState, attempt: Attempt) -> Step:
 def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     if task.task.agent is None or state.stopped_by or (task.proof is not None and not task.proof.proved):
         return Decide(task.id, attempt.iteration)
-    if task.agent_failures >= task.settings.max_agent_failures or gave_up(state, attempt):
+    if task.agent is None or task.agent_failures >= task.settings.max_agent_failures:
         return Decide(task.id, attempt.iteration)
     if exhausted(limits_of(state), spent(state, attempt), new_iteration=False):
         return Decide(task.id, attempt.iteration)
-    if task.agent_failures and attempt.waited < attempt.failed_turns:
+    if len(attempt.choices) <= attempt.failed_turns:
+        return ChooseStrategy(task.id, attempt.iteration)
+    if gave_up(state, task, attempt):
+        return Decide(task.id, attempt.iteration)
+    if task.agent_failures and attempt.waited < attempt.waits_due:
         why = attempt.turns[-1].error or str(attempt.turns[-1].outcome)
         return _wait(state, task, attempt, task.agent_failures, why)
-    return CallAgent(task.id, attempt.iteration, task.task.agent)
+    return CallAgent(task.id, attempt.iteration, task.agent)
 
 
 def _wait(state: RunState, task: TaskState, attempt: Attempt, failures: int, why: str) -> Wait:
     """The pause before the next call, no longer than the time that is left."""
     last = attempt.all_turns[-1]
     told = last.retry_after if last.outcome is TurnOutcome.RATE_LIMITED else None
-    pause = max(backoff(task.settings, failures), told or 0.0)
+    pause = max(backoff(task.settings, failures, attempt.strategy.backoff), told or 0.0)
     left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=attempt.iteration > 0)
     return Wait(task.id, attempt.iteration, left.seconds, why)
 
@@ -271,9 +285,9 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         return Judge(task.id, iteration)
     if review_is_due(task, attempt):
         over = exhausted(limits_of(state), spent(state, attempt), new_iteration=False)
-        tired = task.reviewer_failures >= task.settings.max_agent_failures or gave_up(state, attempt)
+        tired = task.reviewer_failures >= task.settings.max_agent_failures or gave_up(state, task, attempt)
         if over is None and not tired:
-            if task.reviewer_failures and attempt.waited < attempt.failed_turns + attempt.failed_reviews:
+            if task.reviewer_failures and attempt.waited < attempt.waits_due:
                 why = attempt.review_turns[-1].error or "the reviewer failed"
                 return _wait(state, task, attempt, task.reviewer_failures, why)
             return CallReviewer(task.id, iteration, task.task.reviewers[len(attempt.reviews)])

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_iterctl.control.evidence import Failure
+from pytest_iterctl.control.evidence import Failure, SuiteEvidence
 from pytest_iterctl.control.signature import base_name, coarse
 
-__all__ = ["Cause", "briefness", "group", "named", "simplicity", "sorted_names"]
+__all__ = ["Cause", "briefness", "first_cause", "group", "named", "simplicity", "sorted_names"]
 
 _DIGITS = re.compile(r"(\d+)")
 _COLLECT, _SESSION, _REGRESSED, _OTHER = range(4)
@@ -47,6 +47,17 @@ def group(failures: Iterable[Failure], *, regressed: frozenset[str] = frozenset(
     return tuple(
         sorted(causes, key=lambda cause: (cause.rank, -len(cause.tests), _natural(cause.example.test), cause.signature))
     )
+
+
+def first_cause(suite: SuiteEvidence) -> SuiteEvidence:
+    """The evidence with the failures of its first cause alone: the others are told once that one is gone."""
+    causes = group(suite.failures)
+    if len(causes) < 2:  # noqa: PLR2004 - one is the first already
+        return suite
+    first = frozenset(causes[0].tests)
+    kept = tuple(failure for failure in suite.failures if failure.test in first)
+    failing = tuple(test for test in suite.failing if test in first)
+    return suite.model_copy(update={"failures": kept, "failing": failing or suite.failing})
 
 
 def _cause(signature: str, members: list[Failure], regressed: frozenset[str]) -> Cause:

@@ -30,6 +30,7 @@ from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.control.steps import (
     CallAgent,
     CallReviewer,
+    ChooseStrategy,
     Decide,
     Declare,
     Done,
@@ -113,6 +114,8 @@ class Driver:
 
     def _perform(self, step: Step) -> None:
         match step:
+            case ChooseStrategy():
+                self.history.record(self.stages.choose(step))
             case CallAgent() | RunTests() | ProveBase() | Judge() | CallReviewer():
                 self._stage(step)
             case Declare():
@@ -247,6 +250,7 @@ class Driver:
         feedback = compact(attempt.verdict, (*attempt.reviews, *objections(attempt)), limit, note=note, **past)
         decision = decide(situation(self.state, task, step.iteration, feedback))
         self.history.record(Decided(task=step.task, iteration=step.iteration, decision=decision))
+        self.stages.learn(self.state.task(step.task))
         if decision.action != "proceed":
             self._side_effects(step.task)
 

@@ -29,6 +29,8 @@ def session_for(task: TaskState, attempt: Attempt, agent: NamedAgent) -> Session
     head by then does not help.
     """
     wanted = task.task.session or agent.spec.session
+    if attempt.strategy.fresh_session:
+        return Session()
     if wanted != "resume" or agent.spec.resume is None or attempt.turns or attempt.lost_calls:
         return Session()
     earlier = [each for each in task.attempts if each.iteration < attempt.iteration]

@@ -15,11 +15,13 @@ from pytest_iterctl.agents.callers import call_agent, call_reviewer
 from pytest_iterctl.agents.hook import notify_hooks
 from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
 from pytest_iterctl.agents.turn import Tick, Turn
+from pytest_iterctl.control.choosing import chosen_strategy, lessons
 from pytest_iterctl.control.events import (
     BaseProved,
     Judged,
     ReviewFinished,
     StageStarted,
+    StrategyChosen,
     SuiteFinished,
     TurnFinished,
     Warned,
@@ -28,9 +30,11 @@ from pytest_iterctl.control.evidence import Outcome, ReviewEvidence, SuiteEviden
 from pytest_iterctl.control.limits import Allowance, allowance
 from pytest_iterctl.control.standing import attempt_at, attempt_text, limits_of, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
-from pytest_iterctl.control.steps import CallAgent, CallReviewer, ProveBase, RunTests
+from pytest_iterctl.control.steps import CallAgent, CallReviewer, ChooseStrategy, ProveBase, RunTests
 from pytest_iterctl.control.steps import Judge as JudgeStep
+from pytest_iterctl.control.strategies import Learned
 from pytest_iterctl.errors import StoreError
+from pytest_iterctl.feedback.causes import first_cause, group
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.gate.baseline import GOOD
 from pytest_iterctl.loop.base import Bases
@@ -44,11 +48,13 @@ from pytest_iterctl.loop.trial import Target
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.plan.frozen import FrozenTask, NamedAgent
 from pytest_iterctl.plan.model import Agent
+from pytest_iterctl.store.lessons import Lessons
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work.snapshots import Snapshots
 
 __all__ = ["Stages", "objections"]
 
+_WORKERS = ("-n", "--numprocesses", "--dist")
 _NUMBERS = {"generate": 1, "test": 2, "judge": 2, "review": 3}
 _REVIEWED_DIFF = 400_000
 _LONGEST_NAME = 10_000
@@ -64,6 +70,20 @@ def objections(attempt: Attempt) -> tuple[ReviewEvidence, ...]:
     if not lines:
         return ()
     return (ReviewEvidence(reviewer="gate", status="reject", feedback=lines[0], findings=tuple(lines[1:])),)
+
+
+def _as_chosen(task: TaskState) -> FrozenTask:
+    """The task with what the strategy asks of its test runs."""
+    attempt = task.attempts[-1]
+    strategy = attempt.strategy
+    if task.task.test is not None or not attempt.iteration:
+        return task.task
+    more: list[str] = []
+    if strategy.workers is not None and any(word.startswith(_WORKERS) for word in task.task.tests):
+        more += ["-n", str(strategy.workers) if strategy.workers > 1 else "0"]
+    if not strategy.cache:
+        more.append("--cache-clear")
+    return task.task.model_copy(update={"tests": (*task.task.tests, *more)}) if more else task.task
 
 
 class Past(TypedDict):
@@ -87,6 +107,7 @@ class Stages:
         self.bases = Bases(
             *(workspace.repository, snapshots, self.private, self.bench, tick), first_agent=workspace.place.first_agent
         )
+        self.lessons = Lessons(workspace.database)
         self._ever_passed: dict[str, tuple[int, frozenset[str]]] = {}
 
     @property
@@ -106,6 +127,18 @@ class Stages:
     def bench(self) -> Bench:
         return Bench(self.history.run, self.directory, self.private, self.as_module)
 
+    def choose(self, step: ChooseStrategy) -> StrategyChosen:
+        task = self.state.task(step.task)
+        judged = [attempt.verdict for attempt in task.attempts if attempt.verdict is not None]
+        causes = len(group(judged[-1].failures)) if judged else 0
+        learned = {key: Learned(good, bad) for key, (good, bad) in self.lessons.all().items()}
+        return chosen_strategy(self.state, task, step.iteration, causes=causes, learned=learned)
+
+    def learn(self, task: TaskState) -> None:
+        """Remember whether the strategies of the last iteration have helped; it decides nothing if that is lost."""
+        for error_type, strategy, helped in lessons(task):
+            self.lessons.learn(error_type, strategy, helped=helped)
+
     def generate(self, step: CallAgent) -> None:
         task = self.state.task(step.task)
         attempt = attempt_at(self.state, task, step.iteration)
@@ -122,7 +155,7 @@ class Stages:
     def test(self, step: RunTests) -> None:
         task = self.state.task(step.task)
         self._claim(task, step.iteration, "test", "")
-        tested = self.run_tests(task.task, attempt_at(self.state, task, step.iteration))
+        tested = self.run_tests(_as_chosen(task), attempt_at(self.state, task, step.iteration), task.timeout_factor)
         if tested.stopped:
             return  # the claim stays open: there is no verdict, and the stop is dealt with next
         self.tested(task, step.iteration, tested)
@@ -160,7 +193,9 @@ class Stages:
             return suite
         arguments = Target.of(self.bases, task.task, self.bases.load(task).facts).arguments(fallen)
         again = self.run_tests(
-            task.task.model_copy(update={"tests": arguments, "marker": None}), attempt_at(self.state, task, iteration)
+            task.task.model_copy(update={"tests": arguments, "marker": None}),
+            attempt_at(self.state, task, iteration),
+            task.timeout_factor,
         )
         passed = tuple(test for test in fallen if again.outcomes.get(test) in GOOD)
         return suite.model_copy(update={"intermittent": passed}) if passed else suite
@@ -190,9 +225,9 @@ class Stages:
         key = f"{self._prefix(task)}room-output@{step.iteration}"
         gate = Judge(
             self.bases,
-            task,
+            replace(task, task=_as_chosen(task)),
             attempt,
-            self._time_left(attempt, task.settings.test_timeout),
+            self._time_left(attempt, task.settings.test_timeout * task.timeout_factor),
             self._outcomes(task, step.iteration),
             lambda text: self._put(key, "judge", "", text),
         ).judge()
@@ -217,8 +252,10 @@ class Stages:
 
         return left
 
-    def run_tests(self, task: FrozenTask, attempt: Attempt, *, extra: tuple[str, ...] = ()) -> Tested:
-        allowed = self._allowance(attempt, task.settings.test_timeout)
+    def run_tests(
+        self, task: FrozenTask, attempt: Attempt, factor: float = 1.0, *, extra: tuple[str, ...] = ()
+    ) -> Tested:
+        allowed = self._allowance(attempt, task.settings.test_timeout * factor)
         return self.bench.test(task, allowed, self.tick, extra=extra)
 
     def review(self, step: CallReviewer) -> None:
@@ -309,7 +346,7 @@ class Stages:
         diff: str = "",
     ) -> Turn:
         settings = task.settings
-        allowed = self._allowance(attempt, agent.spec.timeout or settings.timeout)
+        allowed = self._allowance(attempt, (agent.spec.timeout or settings.timeout) * task.timeout_factor)
         session = session_for(task, attempt, agent) if stage == "generate" else Session()
         self.workspace.place.note_agent()
         call = len(attempt.all_turns) + 1
@@ -348,6 +385,9 @@ class Stages:
         judged = [attempt for attempt in task.attempts if attempt.suite is not None]
         last = judged[-1] if judged else None
         suite = last.verdict if last is not None else None
+        strategy = attempt_at(self.state, task, iteration).strategy
+        if suite is not None and strategy.only_first_cause:
+            suite = first_cause(suite)
         reviews = (*last.reviews, *objections(last)) if last is not None else ()
         past = self.past(task, last.iteration if last is not None else 0)
         key = f"{self._prefix(task)}feedback@{iteration}"

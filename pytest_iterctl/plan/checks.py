@@ -44,6 +44,7 @@ def check_names(data: object, *, root: Path) -> Iterator[Finding]:
     agents = _table(plan.get("agents"))
     yield from _redefined(agents)
     yield from _presets_named_in(agents)
+    yield from _fallbacks_named_in(agents, root)
     yield from _agents_named_in(plan.get("settings"), ("settings",), agents, root)
     tasks: list[_PlacedTask] = [(("tasks", index), _table(task)) for index, task in enumerate(_list(plan.get("tasks")))]
     for path, task in tasks:
@@ -86,6 +87,20 @@ def _agents_named_in(settings: object, path: KeyPath, agents: dict[str, object],
     table = _table(settings)
     named: list[tuple[KeyPath, object]] = [((*path, "agent"), table.get("agent"))]
     named += [((*path, "review", index), word) for index, word in enumerate(_list(table.get("review")))]
+    yield from _unknown_agents(named, agents, root)
+
+
+def _fallbacks_named_in(agents: dict[str, object], root: Path) -> Iterator[Finding]:
+    for name, agent in agents.items():
+        words = _list(_table(agent).get("fallback"))
+        named: list[tuple[KeyPath, object]] = [(("agents", name, "fallback", n), word) for n, word in enumerate(words)]
+        yield from _unknown_agents(named, agents, root)
+        for place, word in named:
+            if word == name:
+                yield Finding(place, f"{quoted(name)} can't take over from itself", "name another agent")
+
+
+def _unknown_agents(named: list[tuple[KeyPath, object]], agents: dict[str, object], root: Path) -> Iterator[Finding]:
     for place, word in named:
         if isinstance(word, str) and word and "\0" not in word:
             unknown = unknown_agent(word, agents, root=root)

@@ -29,6 +29,7 @@ INI_TWINS = {
     "protect": "iterate_protect",
     "may_change": "iterate_may_change",
     "gate": "iterate_gate",
+    "strategy": "iterate_strategy",
 }
 
 

@@ -146,6 +146,7 @@ class _Origins:
             test=task.test,
             needs=task.needs,
             agent=coder,
+            fallback=tuple(self._agent(word, None) for word in (coder.spec.fallback if coder is not None else ())),
             reviewers=tuple(self._agent(word, self._folder(task, "review")) for word in review)
             if isinstance(review, tuple)
             else (),

@@ -12,8 +12,10 @@ from pytest_iterctl.plan.model import (
     Gate,
     Limits,
     OnEscalate,
+    Patience,
     Prepare,
     Session,
+    StrategyMode,
     TestCommand,
 )
 from pytest_iterctl.plan.values import Value
@@ -30,6 +32,8 @@ class Settings(Value):
     escalation_includes_diff: bool = True
     feedback_max_length: int = 500
     max_agent_failures: int = 3
+    strategy: StrategyMode = "auto"
+    patience: Patience = Field(default_factory=Patience)
     backoff: Backoff = "exponential"
     backoff_initial: float = 1.0
     timeout: float = 300.0
@@ -71,6 +75,7 @@ class FrozenTask(Value):
     )
     needs: tuple[str, ...] = ()
     agent: NamedAgent | None = None
+    fallback: tuple[NamedAgent, ...] = Field(default=(), description="agents that take over from it, in this order")
     reviewers: tuple[NamedAgent, ...] = ()
     session: Session | None = Field(
         default=None, description="None: resume where the agent can, fresh after a failure of the same kind"

@@ -25,12 +25,14 @@ __all__ = [
     "Gate",
     "Limits",
     "OnEscalate",
+    "Patience",
     "Plan",
     "Prepare",
     "SafetyLevel",
     "SafetyPatch",
     "Session",
     "SettingsPatch",
+    "StrategyMode",
     "Task",
     "TestCommand",
 ]
@@ -45,6 +47,19 @@ Session = Literal["fresh", "resume"]
 Gate = Literal["fast", "full"]
 Baseline = Literal["compare", "strict"]
 Flaky = Literal["report", "fail"]
+
+#: How strategies are chosen; a strategy's own name pins it.
+StrategyMode = Literal[
+    "auto",
+    "conservative",
+    "aggressive",
+    "default",
+    "aggressive-timeout",
+    "fallback-providers",
+    "reduced-parallelism",
+    "fresh-context",
+    "narrow",
+]
 
 ENVIRONMENT_NAME = r"^[^=\x00]+$"
 
@@ -111,6 +126,28 @@ class Limits(Value):
     max_calls_per_iteration: int
 
 
+Times = Annotated[int, Field(ge=0, le=1000)]
+
+
+class Patience(Value):
+    """When it is of no use to go on: times, and 0 for a rule that is off. Progress begins anew."""
+
+    no_change: Times = Field(default=2, description="iterations in a row in which the agent changed nothing")
+    same_diff: Times = Field(default=2, description="iterations whose change is the very same")
+    same_failures: Times = Field(
+        default=3, description="iterations in a row with the same failures, each with another change"
+    )
+    alternating: Times = Field(default=4, description="iterations in a row whose failures alternate between two kinds")
+    no_progress: Times = Field(default=3, description="iterations in which none was better than the best before them")
+
+
+def _patience_or_table(value: object) -> object:
+    return dict.fromkeys(Patience.model_fields, 0) if value == "off" else value
+
+
+PatienceSetting = Annotated[Patience, BeforeValidator(_patience_or_table), Also({"type": "string", "enum": ["off"]})]
+
+
 def _is_glob(glob: str) -> str:
     if not glob.strip(" !/") or glob != glob.strip() or any(ord(character) < ord(" ") for character in glob):
         raise ValueError("is no pattern for files: name a file, a folder or a glob such as `docs/**`")
@@ -166,6 +203,14 @@ class SettingsPatch(Value):
     )
     max_agent_failures: Bound | None = Field(
         default=None, description="times in a row that the agent may fail before a person is asked (default 3)"
+    )
+    strategy: StrategyMode | None = Field(
+        default=None,
+        description="how the next try goes about it: auto (default) by what went wrong, conservative never other than "
+        "by default, aggressive as it worked before from the start; or one strategy by its name",
+    )
+    patience: PatienceSetting | None = Field(
+        default=None, description="when it is of no use to go on: off, or a table with the rules' thresholds"
     )
     backoff: Backoff | None = Field(
         default=None, description="how the wait after a failed agent grows: none, linear or exponential (default)"
@@ -301,6 +346,9 @@ class Agent(Value):
     )
     outcomes: tuple[Rule, ...] = Field(default=(), description="what says how its turn ended; the first that applies")
     budget: Budget = Field(default_factory=Budget, description="arguments for bounds that the tool keeps itself")
+    fallback: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(), description="agents to call instead when this one can't be reached or has had enough, in this order"
+    )
     leaves: tuple[Leavings, ...] = Field(
         default=(), description="globs of files that the tool leaves in the work tree, which are nobody's change"
     )

@@ -20,6 +20,7 @@ _DEFAULTS = {
     "safety": "`normal`",
     "python": "the one that runs iterctl",
     "prepare": "none",
+    "patience": "the thresholds below",
 }
 
 

@@ -43,12 +43,11 @@ _NAME = "is not a name: 1 to 64 letters, digits, `.`, `_` or `-`, the first a le
 
 #: Keys that this version refuses but a later one will know, by the table that they stand in.
 _LATER: Mapping[type[BaseModel], frozenset[str]] = {
-    Agent: frozenset({"fallback", "for_gaps"}),
+    Agent: frozenset({"for_gaps"}),
     SafetyPatch: frozenset({"allow_destructive_operations", "allow_external_api_calls", "allow_outside_writes"}),
     SettingsPatch: frozenset(
         {
-            *("strategy", "protect", "may_change", "stages", "until", "hidden_tests"),
-            *("prepare", "baseline", "flaky", "gate", "sandbox"),
+            *("stages", "until", "sandbox"),
         }
     ),
 }

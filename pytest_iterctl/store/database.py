@@ -12,7 +12,7 @@ from pytest_iterctl.errors import StoreError
 
 __all__ = ["Database"]
 
-_VERSION = 1
+_VERSION = 2
 _TABLES = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -50,6 +50,18 @@ CREATE TABLE checks (
     PRIMARY KEY (loop, task, iteration)
 ) WITHOUT ROWID;
 """
+#: What each version has added to the one before it.
+_ADDED = {
+    2: """
+CREATE TABLE lessons (
+    error_type TEXT NOT NULL,
+    strategy TEXT NOT NULL,
+    succeeded INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (error_type, strategy)
+) WITHOUT ROWID;
+""",
+}
 
 
 class Database:
@@ -77,10 +89,11 @@ class Database:
                     f"{self.path} was written by a newer iterctl (format {version})",
                     hint="upgrade pytest-iterctl, or set ITERCTL_STATE_DIR to another folder",
                 )
-            if version == 0:
-                for statement in _TABLES.split(";"):
-                    self.connection.execute(statement)
-                self.connection.execute(f"PRAGMA user_version = {_VERSION}")
+            tables = [_TABLES] if version == 0 else []
+            tables += [added for number, added in sorted(_ADDED.items()) if number > version]
+            for statement in (each for table in tables for each in table.split(";")):
+                self.connection.execute(statement)
+            self.connection.execute(f"PRAGMA user_version = {_VERSION}")
         finally:
             if self.connection.in_transaction:
                 self.connection.execute("COMMIT")

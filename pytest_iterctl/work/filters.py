@@ -56,7 +56,7 @@ class Filters:
         except FileNotFoundError:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             partial = self.path.with_suffix(".partial")
-            partial.write_text(json.dumps(now), encoding="ascii")
+            partial.write_bytes(json.dumps(now).encode())
             partial.replace(self.path)
             return now
         return {str(key): str(value) for key, value in found.items()}

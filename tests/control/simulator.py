@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
+from pytest_iterctl.control.choosing import chosen_strategy
 from pytest_iterctl.control.decision import Decision, Situation, decide
 from pytest_iterctl.control.events import (
     EVENT,
@@ -60,6 +61,7 @@ from pytest_iterctl.control.state import Entry, RunState, TaskState
 from pytest_iterctl.control.steps import (
     CallAgent,
     CallReviewer,
+    ChooseStrategy,
     Decide,
     Declare,
     Done,
@@ -78,7 +80,7 @@ from pytest_iterctl.control.steps import (
     next_step,
 )
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
-from pytest_iterctl.plan.model import Agent, Limits
+from pytest_iterctl.plan.model import Agent, Limits, Patience
 
 __all__ = [
     "GENEROUS",
@@ -113,6 +115,10 @@ def named(name: str) -> NamedAgent:
     return NamedAgent(name=name, spec=Agent(command=(name,)))
 
 
+#: Most histories here are about other rules than those that stop early.
+ENDLESS = Patience(no_change=0, same_diff=0, same_failures=0, alternating=0, no_progress=0)
+
+
 def a_task(
     task_id: str = "a",
     *,
@@ -120,6 +126,7 @@ def a_task(
     reviewers: int = 0,
     agent: bool = True,
     settings: Settings | None = None,
+    patience: Patience = ENDLESS,
 ) -> FrozenTask:
     return FrozenTask(
         id=task_id,
@@ -127,7 +134,7 @@ def a_task(
         needs=needs,
         agent=named("coder") if agent else None,
         reviewers=tuple(named(f"critic-{number}") for number in range(reviewers)),
-        settings=settings or Settings(),
+        settings=(settings or Settings()).model_copy(update={"patience": patience}),
     )
 
 
@@ -372,6 +379,9 @@ class World:
                 self.record(
                     Recovered(task=step.task, iteration=step.iteration, stage=_stage(step.stage), restored=step.to)
                 )
+            case ChooseStrategy():
+                task = self.state.task(step.task)
+                self.record(chosen_strategy(self.state, task, step.iteration, causes=0, learned={}))
             case CallAgent():
                 yield from self._generate(step)
             case Undo():

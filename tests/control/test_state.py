@@ -52,7 +52,7 @@ from pytest_iterctl.control.standing import best_attempt, held_back, situation, 
 from pytest_iterctl.control.state import Entry, RunState, TaskState
 from pytest_iterctl.control.steps import CallAgent, Decide, Done, RunTests, Settle, TakeSnapshot, next_step
 from pytest_iterctl.plan.frozen import Settings
-from pytest_iterctl.plan.model import Agent, Prepare, TestCommand
+from pytest_iterctl.plan.model import Agent, Patience, Prepare, TestCommand
 from pytest_iterctl.plan.values import Value
 from tests.control.simulator import (
     GENEROUS,
@@ -83,6 +83,7 @@ _SIMPLE: dict[object, st.SearchStrategy[object]] = {
     # These check what they hold, so they are made of what they accept.
     Agent: st.builds(Agent, command=st.just(("agent", "-x")), timeout=st.none() | st.floats(0.5, 1e6), env=st.just({})),
     Prepare: st.builds(Prepare, commands=st.just((("make", "all"),)), files=st.just(("built",))),
+    Patience: st.builds(Patience, **dict.fromkeys(Patience.model_fields, st.integers(0, 1000))),
     TestCommand: st.builds(TestCommand, command=st.just(("npm", "test")), junit=st.just("*.xml")),
     Question: st.builds(
         Question,
@@ -141,7 +142,7 @@ def test_every_event_is_the_same_after_it_was_written_and_read(kind: type[Value]
 
 def test_every_kind_of_event_has_a_name_of_its_own_and_the_durable_ones_are_among_them() -> None:
     names = [kind.model_fields["kind"].default for kind in KINDS]
-    assert len(set(names)) == len(names) == 23
+    assert len(set(names)) == len(names) == 24
     assert set(names) >= DURABLE
 
 

@@ -555,7 +555,7 @@ def test_a_finished_turn_is_kept_when_a_stop_comes_before_its_snapshot() -> None
 
 
 def test_a_finished_turn_is_kept_when_the_time_is_up_just_then() -> None:
-    limits = GENEROUS.model_copy(update={"max_total_duration": 10.25})
+    limits = GENEROUS.model_copy(update={"max_total_duration": 10.375})
     outcomes = Scripted(suites={("a", 0): [FAILED]}, turn_else=TurnResult(seconds=8.125))
     world = World(a_plan(limits=limits), outcomes, friction=0.125)
     world.run()

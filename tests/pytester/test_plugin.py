@@ -25,8 +25,10 @@ def test_without_iterate_nothing_is_imported_printed_or_written(project: Project
     project = replace(project, autoload=True)
     project.write("calc.py", FIXED)
     project.write("conftest.py", SPY)
-    with_plugin = project.pytest("-q", "-p", "no:cacheprovider")
-    without = project.pytest("-q", "-p", "no:cacheprovider", "-p", "no:iterctl")
+    # From nothing: in a process that has imported everything already nobody could see what is imported.
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    with_plugin = project.run(*command)
+    without = project.run(*command, "-p", "no:iterctl")
     assert "MODULES ['pytest_iterctl', 'pytest_iterctl.plugin'] []" in with_plugin.out
     assert with_plugin.code == without.code == 0
     assert with_plugin.out.split(" in ")[0] == without.out.split(" in ")[0]

@@ -1,0 +1,102 @@
+"""What a strategy is chosen by, and whether one has helped: both from the state alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_iterctl.control.analysis import analysis_of
+from pytest_iterctl.control.error_types import Analysis
+from pytest_iterctl.control.events import StrategyChosen
+from pytest_iterctl.control.failed_turn import of_turn
+from pytest_iterctl.control.hopeless import is_stuck, rank, tried
+from pytest_iterctl.control.limits import allowance
+from pytest_iterctl.control.standing import attempt_at, best_attempt, limits_of, spent
+from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.control.strategies import Circumstances, Learned, choose
+from pytest_iterctl.plan.values import format_duration
+
+__all__ = ["chosen_strategy", "lessons"]
+
+
+def chosen_strategy(
+    state: RunState, task: TaskState, iteration: int, *, causes: int, learned: Mapping[tuple[str, str], Learned]
+) -> StrategyChosen:
+    """How the next call of the agent goes about it."""
+    attempt = attempt_at(state, task, iteration)
+    after_agent = bool(attempt.failed_turns)
+    analysis = of_turn(attempt.turns[-1], "generate") if after_agent else _last(task, iteration)
+    choice = choose(
+        Circumstances(
+            mode=task.settings.strategy,
+            analysis=analysis,
+            stuck=is_stuck(tried(task.attempts)),
+            causes=causes,
+            more_agents=task.has_more_agents,
+            after_agent=after_agent,
+            first=iteration == 1 and not after_agent,
+            learned=learned,
+        )
+    )
+    strategy = choice.strategy
+    if strategy.next_agent and not task.has_more_agents:
+        strategy = strategy.model_copy(update={"next_agent": False})
+    at = task.agent_at + strategy.next_agent
+    agents = (task.task.agent, *task.task.fallback)
+    agent = agents[min(at, len(agents) - 1)]
+    return StrategyChosen(
+        task=task.id,
+        iteration=iteration,
+        strategy=strategy,
+        why=choice.why,
+        error_type=analysis.error_type if analysis is not None else "",
+        stage=analysis.stage if analysis is not None else "",
+        agent=agent.name if agent is not None else "",
+        note=_note(state, task, attempt, strategy.timeout_factor),
+        start_from=_start(task, attempt) if strategy.from_best and not after_agent else "",
+    )
+
+
+def _last(task: TaskState, iteration: int) -> Analysis | None:
+    earlier = [attempt for attempt in task.attempts if attempt.iteration < iteration and attempt.verdict is not None]
+    return analysis_of(earlier[-1]) if earlier else None
+
+
+def _start(task: TaskState, attempt: Attempt) -> str:
+    """The best attempt's snapshot, if the work tree holds another one of the agent's."""
+    best = best_attempt(task)
+    # Where the iteration began with a snapshot of its own, somebody else has been at work in the tree.
+    if best is None or best.iteration >= attempt.iteration or attempt.snapshot("start"):
+        return ""
+    commit = best.latest_snapshot if best.iteration else task.base
+    same = best.tree == task.latest_tree if best.iteration else task.base_tree == task.latest_tree
+    return "" if same or not commit else commit
+
+
+def _note(state: RunState, task: TaskState, attempt: Attempt, factor: float) -> str:
+    """More time than the safety level leaves is not to be had, and that is said."""
+    if factor == 1.0:
+        return ""
+    wanted = task.settings.timeout * task.timeout_factor * factor
+    left = allowance(limits_of(state), spent(state, attempt), wanted, in_iteration=attempt.iteration > 0)
+    return (
+        f"{left.limit} leaves {format_duration(max(left.seconds, 0.001))}, not {format_duration(wanted)}"
+        if left.limit
+        else ""
+    )
+
+
+def lessons(task: TaskState) -> Iterator[tuple[str, str, bool]]:
+    """Of the last iteration: which strategy followed which type of error, and whether it helped."""
+    attempt = task.attempts[-1]
+    turns = list(attempt.turns)
+    for number, choice in enumerate(attempt.choices):
+        if not choice.error_type:
+            continue
+        if choice.stage == "generate":
+            following = turns[number : number + 1]
+            if following:
+                yield choice.error_type, choice.strategy.name, following[0].outcome.took_its_turn
+        elif number + 1 == len(attempt.choices) and attempt.verdict is not None:
+            before = [each.verdict for each in task.attempts[:-1] if each.verdict is not None]
+            if before:
+                yield choice.error_type, choice.strategy.name, rank(attempt.verdict) > max(map(rank, before))

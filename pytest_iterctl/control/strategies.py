@@ -1,0 +1,156 @@
+"""Strategies: how the next try goes about it, and which one follows from what went wrong. Pure.
+
+The first is always `default`. The next is picked by the type of the error, then by how often it has led to success
+before, then by its priority. Whatever a strategy says has an effect; none of them makes a test pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pydantic import Field
+
+from pytest_iterctl.control.error_types import Analysis, ErrorType
+from pytest_iterctl.plan.model import Backoff
+from pytest_iterctl.plan.values import Value
+
+__all__ = ["BUILT_IN", "DEFAULT", "Choice", "Learned", "Strategy", "choose", "named"]
+
+#: With so many causes or more, one after the other is told.
+MANY_CAUSES = 4
+
+
+class Strategy(Value):
+    """What is done otherwise in the next try."""
+
+    name: str
+    priority: int = 0
+    handles: tuple[ErrorType, ...] = ()
+    timeout_factor: float = Field(default=1.0, description="times that agents and tests get, each time it is used")
+    backoff: Backoff | None = Field(default=None, description="how waits grow (None: as the settings say)")
+    workers: int | None = Field(default=None, description="processes that run tests at once (None: as asked for)")
+    next_agent: bool = Field(default=False, description="the next agent of the task's list is called")
+    cache: bool = Field(default=True, description="pytest's cache and compiled files of earlier runs are used")
+    fresh_session: bool = Field(default=False, description="the agent begins a new session")
+    from_best: bool = Field(default=False, description="it begins with the best attempt so far")
+    only_first_cause: bool = Field(default=False, description="of several causes the agent is told the first")
+
+
+DEFAULT = Strategy(name="default", priority=10)
+BUILT_IN = (
+    DEFAULT,
+    Strategy(name="aggressive-timeout", priority=8, handles=("timeout",), timeout_factor=2.0),
+    Strategy(
+        name="fallback-providers",
+        priority=7,
+        handles=("rate_limit", "api_error", "service_unavailable", "network", "auth"),
+        next_agent=True,
+        cache=False,
+    ),
+    Strategy(name="reduced-parallelism", priority=6, handles=("resource_exhausted",), workers=1, backoff="linear"),
+    Strategy(name="fresh-context", priority=4, fresh_session=True, from_best=True),
+    Strategy(name="narrow", priority=3, only_first_cause=True),
+)
+_CODE: frozenset[ErrorType] = frozenset(("collection", "import", "syntax", "assertion", "type", "crash", "unknown"))
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What became of a strategy after one type of error, over all runs of this repository."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Never sure of anything that was tried a few times: one success of one is no better than eight of ten."""
+        return (self.succeeded + 1) / (self.succeeded + self.failed + 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A strategy, and why it was chosen."""
+
+    strategy: Strategy
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """All that a choice may depend on."""
+
+    mode: str = "auto"
+    analysis: Analysis | None = None
+    stuck: bool = False  # the last two iterations failed in the same way, though the change was another
+    causes: int = 0
+    more_agents: bool = False
+    after_agent: bool = False  # the agent failed, and the same iteration goes on
+    first: bool = False
+    learned: Mapping[tuple[str, str], Learned] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def named(name: str) -> Strategy | None:
+    return next((strategy for strategy in BUILT_IN if strategy.name == name), None)
+
+
+def choose(given: Circumstances) -> Choice:
+    """The strategy of the next try."""
+    pinned = named(given.mode)
+    if pinned is not None:
+        return Choice(pinned, "named in the settings")
+    analysis = given.analysis
+    if given.mode == "conservative":
+        return Choice(DEFAULT, "strategy: conservative")
+    if analysis is None:
+        return Choice(DEFAULT, "")
+    if given.first and given.mode != "aggressive":
+        return Choice(DEFAULT, "the first try")
+    candidates = tuple(_candidates(given, analysis.error_type))
+    if not candidates:
+        return Choice(DEFAULT, f"nothing else is meant for {analysis.error_type}")
+    if given.first:
+        candidates = tuple(each for each in candidates if _known(given, each).succeeded)
+        if not candidates:
+            return Choice(DEFAULT, "the first try, and nothing has been learned yet")
+    best = max(candidates, key=lambda each: (_known(given, each).rate, each.priority))
+    known = _known(given, best)
+    told = f"{known.succeeded} of {known.succeeded + known.failed} times it helped" if known != Learned() else ""
+    why = _reason(given, best, analysis)
+    return Choice(best, f"{why} ({told})" if told else why)
+
+
+def _known(given: Circumstances, strategy: Strategy) -> Learned:
+    error = given.analysis.error_type if given.analysis is not None else ""
+    return given.learned.get((error, strategy.name), Learned())
+
+
+def _candidates(given: Circumstances, error: ErrorType) -> Iterable[Strategy]:
+    for strategy in BUILT_IN:
+        if error not in strategy.handles:
+            continue
+        if strategy.next_agent and not (given.more_agents and given.after_agent):
+            continue
+        yield strategy
+    if error in _CODE and not given.after_agent:
+        if given.stuck:
+            yield _named("fresh-context")
+        elif given.causes >= MANY_CAUSES:
+            yield _named("narrow")
+            yield DEFAULT
+
+
+def _named(name: str) -> Strategy:
+    found = named(name)
+    if found is None:
+        raise ValueError(f"there is no strategy {name}")
+    return found
+
+
+def _reason(given: Circumstances, strategy: Strategy, analysis: Analysis) -> str:
+    if strategy.name == "fresh-context":
+        return "the same failures twice, though the change was another"
+    if strategy.name == "narrow":
+        return f"{given.causes} causes at once"
+    return f"after {analysis.error_type}"
