@@ -34,6 +34,8 @@ class GeneratePrompt:
     changed_nothing: bool
     restored: tuple[str, ...] = ()
     may_change: tuple[str, ...] = ()
+    kind: str = ""  # of failure, and what to do about it
+    part_of: int = 0  # how many causes there are, where only the first is told
 
     def render(self) -> str:
         parts = [f"# Task {self.task}", "", self.asked.strip() or "Make the failing tests pass."]
@@ -42,7 +44,12 @@ class GeneratePrompt:
             parts += ["", "## What a person decided", "", *(f"- {line}" for line in self.guidance)]
         if self.changed_nothing:
             parts += ["", "The last iteration changed no file at all. Change the code, or say why that is wrong."]
-        parts += ["", "## What fails now", "", _DATA, "", fence(self.feedback.rstrip())]
+        parts += ["", "## What fails now", ""]
+        if self.kind:
+            parts += [self.kind, ""]
+        if self.part_of > 1:
+            parts += [f"There are {self.part_of} causes. This is the first; work on this one alone.", ""]
+        parts += [_DATA, "", fence(self.feedback.rstrip())]
         if self.earlier:
             parts += ["", f"## What was tried ({counted(len(self.earlier), 'iteration')})", ""]
             parts += [fence(cut_middle("\n".join(self.earlier), _EARLIER_BYTES))]

@@ -194,6 +194,16 @@ def answer(
 
 
 @commands.command()
+@click.option("--reset", is_flag=True, help="Forget what was learned, and begin anew.")
+@click.option("--format", "form", type=_FORMAT, default="human", help="What goes to stdout.")
+def strategies(reset: bool, form: str) -> int:  # noqa: FBT001 - click hands options over by name
+    """List the strategies, and what was learned of them in this repository."""
+    from pytest_iterctl.cli import looking  # noqa: PLC0415
+
+    return looking.strategies(reset=reset, as_json=form == "json")
+
+
+@commands.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--format", "form", type=_FORMAT, default="human", help="What goes to stdout.")
 def status(run_id: str | None, form: str) -> int:

@@ -1,4 +1,4 @@
-"""The commands that only look: status, report, audit, diff, memory."""
+"""The commands that only look: status, strategies, report, audit, diff, memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from pathlib import Path
 
 from pytest_iterctl.cli.guard import complain
 from pytest_iterctl.cli.reports import ReportWriter
+from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import StoreError, UsageError
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.audit import audit_document, audit_lines
 from pytest_iterctl.show.documents import run_document, status_document
+from pytest_iterctl.show.failure import strategies_document, strategies_lines
 from pytest_iterctl.show.formats import render_json, render_yaml
 from pytest_iterctl.show.report_markdown import render
 from pytest_iterctl.show.style import style_of
 from pytest_iterctl.show.summary import print_summary
 from pytest_iterctl.show.words import cost_text
+from pytest_iterctl.store.lessons import Lessons
 from pytest_iterctl.store.lock import holder
 from pytest_iterctl.text import human_bytes, one_line
 
-__all__ = ["audit", "chosen_task", "diff", "memory", "report", "status"]
+__all__ = ["audit", "chosen_task", "diff", "memory", "report", "status", "strategies"]
 
 
 def status(run_id: str | None, *, as_json: bool) -> int:
@@ -45,6 +48,20 @@ def status(run_id: str | None, *, as_json: bool) -> int:
         print(_row(state, is_running=state.run == running))
     if not states:
         print("no runs yet")
+    return 0
+
+
+def strategies(*, reset: bool, as_json: bool) -> int:
+    lessons = Lessons(Workspace(Path.cwd()).database)
+    if reset:
+        print(f"forgotten: {counted(lessons.forget(), 'lesson')}")
+        return 0
+    learned = lessons.all()
+    if as_json:
+        print(json.dumps(strategies_document(learned), indent=1))
+        return 0
+    for line in strategies_lines(learned):
+        print(line)
     return 0
 
 

@@ -15,6 +15,7 @@ from pytest_iterctl.agents.callers import call_agent, call_reviewer
 from pytest_iterctl.agents.hook import notify_hooks
 from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
 from pytest_iterctl.agents.turn import Tick, Turn
+from pytest_iterctl.control.analysis import analysis_of
 from pytest_iterctl.control.choosing import chosen_strategy, lessons
 from pytest_iterctl.control.events import (
     BaseProved,
@@ -84,6 +85,12 @@ def _as_chosen(task: TaskState) -> FrozenTask:
     if not strategy.cache:
         more.append("--cache-clear")
     return task.task.model_copy(update={"tests": (*task.task.tests, *more)}) if more else task.task
+
+
+def _kind_of_failure(attempt: Attempt | None) -> str:
+    """For the agent: in our own words, since the sign of it is in the feedback."""
+    found = analysis_of(attempt) if attempt is not None else None
+    return f"Kind of failure: {found.error_type}. What to do: {found.actions[0]}." if found is not None else ""
 
 
 class Past(TypedDict):
@@ -386,7 +393,8 @@ class Stages:
         last = judged[-1] if judged else None
         suite = last.verdict if last is not None else None
         strategy = attempt_at(self.state, task, iteration).strategy
-        if suite is not None and strategy.only_first_cause:
+        causes = len(group(suite.failures)) if suite is not None and strategy.only_first_cause else 0
+        if suite is not None and causes:
             suite = first_cause(suite)
         reviews = (*last.reviews, *objections(last)) if last is not None else ()
         past = self.past(task, last.iteration if last is not None else 0)
@@ -409,6 +417,8 @@ class Stages:
             changed_nothing=bool(tried) and tried[-1].changed is False,
             restored=self._restored(tried[-1]) if tried else (),
             may_change=(*task.settings.may_change, *task.released),
+            kind=_kind_of_failure(last),
+            part_of=causes,
         ).render()
         return prompt, document
 

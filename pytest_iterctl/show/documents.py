@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_iterctl.control.standing import best_attempt, run_exit_code
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.show.failure import analysis_part, strategy_part
 from pytest_iterctl.show.integrity import gap_part, gate_part, last_judged, proof_part
 
 __all__ = ["run_document", "status_document"]
@@ -98,7 +99,9 @@ def _history(attempt: Attempt) -> dict[str, object]:
     all_unknown = bool(attempt.all_turns) and len(unknown) == len(attempt.all_turns)
     return {
         "iteration": attempt.iteration,
-        "strategy": "default",
+        "strategy": attempt.strategy.name,
+        "strategies": strategy_part(attempt),
+        "analysis": analysis_part(attempt),
         "outcome": str(attempt.verdict.outcome) if attempt.verdict is not None else None,
         "gate": attempt.gate.verdict if attempt.gate is not None else None,
         "agent": [{"outcome": str(turn.outcome), "error": turn.error} for turn in attempt.turns],

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_iterctl.control.analysis import analysis_of
 from pytest_iterctl.control.decision import Decision
 from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
 from pytest_iterctl.control.pattern import counted, detect
 from pytest_iterctl.control.question import Question
 from pytest_iterctl.control.standing import attempt_text, trials
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
+from pytest_iterctl.show.failure import analysis_part, analysis_text, strategy_part
 from pytest_iterctl.show.integrity import verdict_text
 from pytest_iterctl.show.report_words import (
     FILES,
@@ -62,6 +64,9 @@ def attempt_part(state: RunState, task: TaskState, attempt: Attempt, telling: Ma
         "failing": [shown_line(test, ID) for test in failing[:NAMES]],
         "failing_count": len(failing),
         "gate": attempt.gate.verdict if attempt.gate is not None else None,
+        "strategies": strategy_part(attempt),
+        "analysis": analysis_part(attempt),
+        "analysis_text": analysis_text(found) if (found := analysis_of(attempt)) is not None else None,
         "first_failure": _failure(telling.get(attempt.iteration)),
         "guidance": [bounded(text) for iteration, text in task.guidance if iteration == attempt.iteration],
         "agent_failures": [

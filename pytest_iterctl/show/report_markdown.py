@@ -173,6 +173,11 @@ def _one_attempt(attempt: Reading) -> list[str]:
     lines: list[str] = []
     for guidance in attempt.texts("guidance"):
         lines += ["A person said:", "", fence(guidance), ""]
+    for choice in attempt.parts("strategies"):
+        if choice.text("strategy") != "default":
+            lines += [f"Strategy {choice.code('strategy')}: {choice.line('why', 300) or 'no reason'}.", ""]
+    if attempt.has("analysis"):
+        lines += [f"What kind of failure: {attempt.line('analysis_text', 300)}.", ""]
     for turn in attempt.parts("agent_failures"):
         lines += [f"{turn.code('agent')} did not do its turn ({turn.line('outcome')}):", ""]
         lines += [fence(turn.text("error") or "it did not say why"), ""]

@@ -15,6 +15,7 @@ from pytest_iterctl.control.events import (
     RunStarted,
     SnapshotTaken,
     StopRequested,
+    StrategyChosen,
     SuiteFinished,
     TaskStarted,
     TurnFinished,
@@ -25,6 +26,7 @@ from pytest_iterctl.control.events import (
 from pytest_iterctl.control.evidence import GateEvidence, SuiteEvidence, TurnOutcome
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import Entry, RunState
+from pytest_iterctl.show.failure import strategy_text
 from pytest_iterctl.show.integrity import finding_text, gap_text, proof_text, some, suspicious, verdict_text
 from pytest_iterctl.show.style import Paint, Style
 from pytest_iterctl.show.words import change_text, cost_text, counts_text, limits_text, suite_text, suite_word
@@ -107,6 +109,9 @@ class Terminal:
     def _rare(self, entry: Entry, state: RunState) -> None:
         event = entry.event
         match event:
+            case StrategyChosen() if event.strategy.name != "default" or event.note:
+                told = strategy_text(event)
+                self._line("STRATEGY", None, self._number(state, event.task, event.iteration, told), "note")
             case Waited() if event.seconds > 0:
                 told = f"{event.seconds:g}s before the agent is called again: {one_line(event.why, 120)}"
                 self._line("WAIT", None, self._number(state, event.task, event.iteration, told), "warn")

@@ -1,0 +1,171 @@
+"""A loop stops early when more of the same is of no use, and never while it gets on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_iterctl.control.events import StrategyChosen
+from pytest_iterctl.control.evidence import Change, Counts, Failure, Outcome, SuiteEvidence
+from pytest_iterctl.control.hopeless import hopeless, is_stuck, tried
+from pytest_iterctl.control.state import Attempt
+from pytest_iterctl.control.strategies import named
+from pytest_iterctl.plan.model import Patience
+
+ALL = 10
+
+
+def suite(failing: str, *, outcome: Outcome = Outcome.FAILED) -> SuiteEvidence:
+    """A run in which these tests of ten fail, a letter each; a capital one fails for another reason."""
+    failures = tuple(
+        Failure(test=f"t.py::test_{each.lower()}", kind="AssertionError", message=f"assert {each!r} == 0")
+        for each in failing
+    )
+    passed = ALL - len(failing) if outcome in {Outcome.FAILED, Outcome.PASSED} else 0
+    return SuiteEvidence(
+        outcome=Outcome.PASSED if not failing and outcome is Outcome.FAILED else outcome,
+        counts=Counts(tests=ALL, passed=passed, failed=len(failing)),
+        failures=failures,
+        failing=tuple(failure.test for failure in failures),
+        reason="" if failing else str(outcome),
+    )
+
+
+def history(*steps: str, baseline: str = "abcd") -> tuple[Attempt, ...]:
+    """`abc`: these fail, with a change of its own; `abc=1`: with the tree of iteration 1; `abc!`: nothing was changed;
+    `abc*`: under fresh-context; `>collection-error`: a run that came to no verdict.
+    """
+    attempts = [Attempt(0, suite=suite(baseline), tree="tree-0", made="")]
+    for number, step in enumerate(steps, 1):
+        word, _, same = step.partition("=")
+        changed, fresh = not word.endswith("!"), word.endswith("*")
+        word = word.rstrip("!*")
+        evidence = suite("", outcome=Outcome(word[1:])) if word.startswith(">") else suite(word)
+        made = attempts[int(same)].made if same else f"tree-{number}" if changed else attempts[-1].made
+        strategy = named("fresh-context" if fresh else "default")
+        assert strategy is not None
+        choice = StrategyChosen(task="a", iteration=number, strategy=strategy)
+        change = Change(file_count=int(changed))
+        attempts.append(Attempt(number, suite=evidence, made=made, change=change, choices=(choice,)))
+    return tuple(attempts)
+
+
+def why(*steps: str, patience: Patience | None = None, afresh: bool = True) -> str:
+    return hopeless(tried(history(*steps)), patience or Patience(), may_start_afresh=afresh)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        (("abcd!", "abcd!"), "the agent changed nothing 2 times in a row"),
+        (("abc", "abd", "abc=1"), "the change of iteration 3 is that of iteration 1 again"),
+        (("abcd", "abcd", "abcd*"), "the same failures 3 times, each time with another change"),
+        (("abc", "abd", "abc", "abd"), "the failures alternate between two kinds for 4 iterations"),
+        (("ab", "abc", "abd", "abe"), "no iteration has been better than iteration 1 in 3 iterations"),
+        (("abcde", "abcdf", "abcdg"), "no iteration has been better than the beginning in 3 iterations"),
+        ((">collection-error", ">collection-error", ">collection-error*"), "the same failures 3 times"),
+    ],
+)
+def test_what_is_hopeless_is_said_with_its_reason(steps: tuple[str, ...], reason: str) -> None:
+    assert why(*steps).startswith(reason)
+    assert not why(*steps[:-1])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # Getting on, step by step.
+        ("abc", "ab", "a"),
+        ("abcd", "abc", "abc", "ab", "ab", "a"),
+        # A step back now and then.
+        ("abc", "abcde", "ab", "abc", "a"),
+        ("ab", "abcdef", "abcde", "a"),
+        # First nothing can be collected, then everything fails, then it gets better.
+        (">collection-error", "abcdefgh", "abc"),
+        (">timed-out", ">collection-error", "abc"),
+        (">crashed", "abcdef", "abc"),
+        # Nothing changed once, then something.
+        ("abcd!", "abc", "abc!", "ab"),
+        # The same failures twice, then better.
+        ("abcd", "abcd", "abc"),
+        # Back and forth, but ahead.
+        ("abc", "abd", "ab", "ac", "a"),
+        # Other failures each time, for another reason each time.
+        ("abcD", "abCd"),
+        # One big step at the end of a long way.
+        ("abc", "abd", "ab", "ac", "ad", "a"),
+    ],
+)
+def test_good_histories_are_never_cut(steps: tuple[str, ...]) -> None:
+    for end in range(1, len(steps) + 1):
+        assert not why(*steps[:end]), steps[:end]
+
+
+def test_a_pass_is_never_hopeless() -> None:
+    assert not why("abcd!", "")
+    assert not why("abcd", "abcd", "")
+
+
+def test_without_a_fresh_start_the_third_time_is_enough() -> None:
+    assert not why("abcd", "abcd", "abcd", patience=Patience(no_progress=0))
+    assert why("abcd", "abcd", "abcd", patience=Patience(no_progress=0), afresh=False)
+
+
+def test_failures_that_are_nearly_the_same_are_the_same() -> None:
+    assert why("abcdefghi", "abcdefghi", "abcdefghi*", patience=Patience(no_progress=0)).startswith("the same")
+    assert why("abcdefghi", "abcdefghij", "abcdefghi*", patience=Patience(no_progress=0)).startswith("the same")
+    assert not why("abcdefghi", "abcd", "abcdefghi*", patience=Patience(no_progress=0, alternating=0))
+
+
+@pytest.mark.parametrize("rule", list(Patience.model_fields))
+def test_each_rule_can_be_switched_off_and_has_its_own_threshold(rule: str) -> None:
+    steps = {
+        "no_change": ("abcd!", "abcd!", "abcd!", "abcd!"),
+        "same_diff": ("abc", "abd=1", "abe=1", "abf=1"),
+        "same_failures": ("abcd", "abcd", "abcd*", "abcd*"),
+        "alternating": ("abcd", "efgh", "abcd", "efgh", "abcd"),
+        "no_progress": ("abcde", "fghia", "bcdef", "ghiab"),
+    }[rule]
+    off = Patience(**dict.fromkeys(Patience.model_fields, 0))
+    assert not why(*steps, patience=off)
+    only = off.model_copy(update={rule: 4})
+    assert why(*steps, patience=only)
+    assert not why(*steps[:3], patience=only)
+    assert not why(*steps, patience=off.model_copy(update={rule: 9}))
+
+
+def test_a_person_begins_anew_and_so_does_progress() -> None:
+    stuck = ("ab", "abc", "abd", "abe")
+    assert why(*stuck)
+    assert not why(*stuck[:-1], "a")
+    since = tried([attempt for attempt in history(*stuck) if attempt.iteration >= 3])
+    assert not hopeless(since, Patience(), may_start_afresh=True)
+
+
+def test_stuck_is_the_same_twice_with_another_change() -> None:
+    assert is_stuck(tried(history("abcd", "abcd")))
+    assert not is_stuck(tried(history("abcd", "abcd=1")))
+    assert not is_stuck(tried(history("abcd", "abc")))
+    assert not is_stuck(tried(history("abcd")))
+    assert not is_stuck(tried(history("abcd", "")))
+
+
+WORDS = st.text(alphabet="abcdefghij", max_size=6).map(lambda word: "".join(sorted(set(word))))
+
+
+@given(st.lists(WORDS, min_size=1, max_size=12))
+def test_whoever_gets_better_every_time_is_never_cut(words: list[str]) -> None:
+    better = sorted({len(word): word for word in words if word}.values(), key=len, reverse=True)
+    steps = [word for word in better if len(word) < 4]
+    for end in range(1, len(steps) + 1):
+        assert not why(*steps[:end])
+
+
+@given(st.lists(st.tuples(WORDS, st.sampled_from(["", "!", "*"])), min_size=1, max_size=20))
+def test_any_history_has_an_answer_and_ends(words: list[tuple[str, str]]) -> None:
+    steps = [f"{word or 'a'}{mark}" for word, mark in words]
+    answer = why(*steps)
+    assert isinstance(answer, str)
+    # Nobody goes on for ever: of ten more of the same, some rule has had enough.
+    assert why(*steps, *[f"{steps[-1].rstrip('!*')}*"] * 10)
