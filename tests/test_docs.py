@@ -66,6 +66,7 @@ def limits() -> str:
         row("max_duration_per_iteration", format_duration),
         row("max_total_duration", format_duration),
         row("max_calls_per_iteration", str),
+        row("require_cost", lambda value: str(value).lower()),
     )
 
 

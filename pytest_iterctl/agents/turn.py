@@ -123,13 +123,16 @@ def evidence_of(turn: Turn, finished: Finished, *, transcript: Transcript | None
         outcome, reason = TurnOutcome.STOPPED, "stopped"
     elif finished.ended_by not in {"exit", "timeout"}:
         outcome, reason = TurnOutcome.CRASHED, "its supervisor was killed"
+    price = turn.agent.spec.usd_per_million_tokens
+    by_price = told.cost_usd is None and told.tokens is not None and price is not None
     return TurnEvidence(
         agent=turn.agent.name,
         outcome=outcome,
         exit_code=finished.exit_code,
         error=one_line(reason, 300),
         seconds=finished.seconds,
-        cost_usd=told.cost_usd,
+        cost_usd=(told.tokens or 0) * (price or 0.0) / 1_000_000 if by_price else told.cost_usd,
+        cost_is_estimated=by_price,
         tokens=told.tokens,
         calls=told.calls,
         session_id=told.session_id,

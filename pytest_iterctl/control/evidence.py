@@ -239,6 +239,7 @@ class TurnEvidence(Value):
     error: str = ""
     seconds: float = 0.0
     cost_usd: float | None = Field(default=None, description="None: the agent did not say")
+    cost_is_estimated: bool = Field(default=False, description="by the price of its tokens, not by its own account")
     tokens: int | None = None
     calls: int = Field(default=1, description="model calls where the agent reports them, else 1")
     session_id: str | None = None

@@ -51,6 +51,9 @@ def exceeded(limits: Limits, spent: Spent) -> Reached | None:
         return late
     if spent.iteration_calls > limits.max_calls_per_iteration:
         return _calls(limits.max_calls_per_iteration)
+    if limits.require_cost and spent.calls_of_unknown_cost:
+        text = f"require_cost: nobody says what {spent.calls_of_unknown_cost} call(s) of an agent cost"
+        return Reached("require_cost", text, run_wide=True)
     return None
 
 
@@ -90,7 +93,12 @@ def allowance(limits: Limits, spent: Spent, timeout: float, *, in_iteration: boo
 
 
 def extended(limits: Limits, planned: Limits, spent: Spent, name: str) -> Limits | None:
-    """As much again as the plan allowed, on top of what is spent; None for limits that each iteration has anew."""
+    """As much again as the plan allowed, on top of what is spent; None for limits that each iteration has anew.
+
+    Whoever goes on although nobody says what it costs has decided that.
+    """
+    if name == "require_cost":
+        return limits.model_copy(update={"require_cost": False})
     used = {"max_total_cost": spent.total_cost, "max_total_duration": spent.total_seconds}
     if name not in used:
         return None

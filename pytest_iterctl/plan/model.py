@@ -104,6 +104,9 @@ class SafetyPatch(Value):
     max_calls_per_iteration: Bound | None = Field(
         default=None, description="model calls per iteration where the agent reports them, else agent runs"
     )
+    require_cost: bool | None = Field(
+        default=None, description="stop after a call of which nobody says what it cost (default false)"
+    )
 
 
 def _level_or_table(value: object) -> object:
@@ -124,6 +127,7 @@ class Limits(Value):
     max_duration_per_iteration: float
     max_total_duration: float
     max_calls_per_iteration: int
+    require_cost: bool = False
 
 
 Times = Annotated[int, Field(ge=0, le=1000)]
@@ -346,6 +350,9 @@ class Agent(Value):
     )
     outcomes: tuple[Rule, ...] = Field(default=(), description="what says how its turn ended; the first that applies")
     budget: Budget = Field(default_factory=Budget, description="arguments for bounds that the tool keeps itself")
+    usd_per_million_tokens: Money | None = Field(
+        default=None, description="what its tokens cost, where it counts them and does not say the cost"
+    )
     fallback: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(), description="agents to call instead when this one can't be reached or has had enough, in this order"
     )

@@ -201,3 +201,37 @@ def test_an_unknown_strategy_or_fallback_is_refused_with_its_place(project: Proj
     assert "iterctl.yaml:2:" in ran.err
     assert "can't take over from itself" in ran.err
     assert "nobody-there" in ran.err
+
+
+@pytest.mark.slow
+def test_a_cost_that_nobody_says_stops_a_run_that_wants_to_know(project: Project) -> None:
+    project.agent({"write": {"calc.py": BROKEN + "# 1\n"}}, {"write": {"calc.py": FIXED}})
+    plan(project, agents={"coder": scripted(project)}, settings={"safety": {"require_cost": True}})
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 11, ran.err
+    task = ran.json["tasks"][0]
+    assert (task["state"], task["limit"], len(project.calls)) == ("stopped", "require_cost", 1)
+    going_on = project.iterctl("resume", "--limit", "require_cost=false", "--format", "json")
+    assert going_on.code == 0, going_on.err
+    assert len(project.calls) == 2
+
+
+@pytest.mark.slow
+def test_tokens_have_a_price_where_no_cost_is_told(project: Project) -> None:
+    project.agent({"write": {"calc.py": FIXED}, "report": {"tokens": 250_000}})
+    agents = {"coder": scripted(project, usd_per_million_tokens=4)}
+    plan(project, agents=agents, settings={"safety": {"require_cost": True, "max_total_cost": 1.5}})
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["cost_usd"] == 1.0
+
+
+@pytest.mark.slow
+def test_an_estimated_cost_counts_towards_the_limit(project: Project) -> None:
+    project.agent({"write": {"calc.py": BROKEN + "# 1\n"}, "report": {"tokens": 250_000}})
+    agents = {"coder": scripted(project, usd_per_million_tokens=4)}
+    plan(project, agents=agents, settings={"safety": {"max_total_cost": 0.5}})
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 11, ran.err
+    assert ran.json["tasks"][0]["limit"] == "max_total_cost"
+    assert len(project.calls) == 1

@@ -168,6 +168,7 @@ class TestSafety:
             "max_duration_per_iteration": 120,
             "max_total_duration": 600,
             "max_calls_per_iteration": 100,
+            "require_cost": False,
         }
 
     def test_a_single_limit_beats_the_level_beside_it(self) -> None:

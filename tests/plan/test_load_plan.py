@@ -269,15 +269,23 @@ junit = "reports/*.xml"
         ("- a\n", "1:1: expected a table of keys | a plan has the keys `settings`, `agents` and `tasks`"),
         ("hello\n", "1:1: expected a table of keys | a plan has the keys `settings`, `agents` and `tasks`"),
         # what a later version will know
-        ("settings: {strategy: auto}\n", "1:12: settings.strategy: is not supported by this version | remove it"),
+        ("settings: {until: tests}\n", "1:12: settings.until: is not supported by this version | remove it"),
         ("sandbox: none\n", "1:1: sandbox: is not supported by this version | remove it"),
         (
             "tasks:\n  - id: a\n    stages: []\n",
             "3:5: tasks[0].stages: is not supported by this version | remove it",
         ),
         (
-            "agents:\n  a: {preset: claude, fallback: [b]}\n",
-            "2:23: agents.a.fallback: is not supported by this version | remove it",
+            "agents:\n  a: {preset: claude, for_gaps: [b]}\n",
+            "2:23: agents.a.for_gaps: is not supported by this version | remove it",
+        ),
+        (
+            "agents:\n  a: {preset: claude, fallback: [nobody-here]}\n",
+            "2:34: agents.a.fallback[0]: unknown agent `nobody-here`",
+        ),
+        (
+            "agents:\n  a: {preset: claude, fallback: [a]}\n",
+            "2:34: agents.a.fallback[0]: `a` can't take over from itself | name another agent",
         ),
         (
             "settings: {safety: {allow_outside_writes: true}}\n",

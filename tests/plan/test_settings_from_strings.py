@@ -11,7 +11,7 @@ from pytest_iterctl.plan.environment_settings import (
     settings_from_environment,
     settings_from_strings,
 )
-from pytest_iterctl.plan.model import Prepare, SafetyPatch, SettingsPatch
+from pytest_iterctl.plan.model import Patience, Prepare, SafetyPatch, SettingsPatch
 
 
 def test_each_setting_has_its_variable() -> None:
@@ -44,6 +44,8 @@ def test_each_setting_has_its_variable() -> None:
             "ITERCTL_SUITE": "tests -k 'not slow'",
             "ITERCTL_HIDDEN_TESTS": "/secret",
             "ITERCTL_MUTANTS": "5",
+            "ITERCTL_STRATEGY": "conservative",
+            "ITERCTL_PATIENCE": "off",
         }
     )
     assert patch == SettingsPatch(
@@ -74,6 +76,8 @@ def test_each_setting_has_its_variable() -> None:
         suite=("tests", "-k", "not slow"),
         hidden_tests=("/secret",),
         mutants=5,
+        strategy="conservative",
+        patience=Patience(no_change=0, same_diff=0, same_failures=0, alternating=0, no_progress=0),
     )
     assert set(patch.model_fields_set) == set(SettingsPatch.model_fields)
 
