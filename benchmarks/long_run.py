@@ -31,11 +31,13 @@ from pytest_iterctl.control.evidence import (
 )
 from pytest_iterctl.feedback.compose import compact
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
-from pytest_iterctl.plan.model import Agent, Limits
+from pytest_iterctl.plan.model import Agent, Limits, Patience
 
 __all__ = ["RUN", "TASK", "events", "snapshot_taken", "suite_finished"]
 
 RUN, TASK = "BENCHMARK0", "long"
+#: What is made up here is always the same, and is to go on all the same.
+ENDLESS = Patience(no_change=0, same_diff=0, same_failures=0, alternating=0, no_progress=0)
 _FAILING = 5
 _LIMITS = Limits(
     level="permissive",
@@ -113,7 +115,9 @@ def _decided(iteration: int) -> Decided:
 
 def _plan(size: int) -> FrozenPlan:
     agent = NamedAgent(name="coder", spec=Agent(command=("coder",)))
-    task = FrozenTask(id=TASK, tests=("tests",), agent=agent, settings=Settings(max_iterations=2 * size))
+    task = FrozenTask(
+        id=TASK, tests=("tests",), agent=agent, settings=Settings(max_iterations=2 * size, patience=ENDLESS)
+    )
     return FrozenPlan(limits=_LIMITS, tasks=(task,))
 
 

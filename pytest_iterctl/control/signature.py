@@ -12,7 +12,17 @@ from hashlib import sha256
 
 from pytest_iterctl.control.evidence import Failure, Frame
 
-__all__ = ["anchor", "base_name", "coarse", "exact", "is_import_error", "is_test_file", "normalised", "telling_line"]
+__all__ = [
+    "anchor",
+    "base_name",
+    "coarse",
+    "exact",
+    "is_helper",
+    "is_import_error",
+    "is_test_file",
+    "normalised",
+    "telling_line",
+]
 
 _FRAMES = 3
 _DIGEST = 16
@@ -113,12 +123,13 @@ def _asked_by(failure: Failure, frame: Frame) -> tuple[str, ...]:
     Set-up and tear-down are shared themselves.
     """
     outermost = failure.frames[0]
-    if outermost is frame or failure.phase != "call" or not _is_helper(frame):
+    if outermost is frame or failure.phase != "call" or not is_helper(frame):
         return ()
     return base_name(failure.test), _flat(outermost.source)
 
 
-def _is_helper(frame: Frame) -> bool:
+def is_helper(frame: Frame) -> bool:
+    """Whether a frame is one that asserts for many tests."""
     # The product asserts too, and what it finds wrong is one thing for all that call it.
     plain = frame.path.replace("\\", "/").rpartition("/")[2]
     return is_test_file(frame.path) or bool(_HELPER_FILE.search(plain) or _HELPER_FUNCTION.match(frame.function))

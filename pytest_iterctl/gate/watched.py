@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from pytest_iterctl.gate.findings import Finding
 
-__all__ = ["Watched", "agreeing", "surprises"]
+__all__ = ["Watched", "agreeing", "surprises", "written_to"]
 
 _LINE = 1
 _MOCKS = "unittest.mock."
@@ -142,13 +142,20 @@ def surprises(base: Watched, now: Watched, *, changed: frozenset[str], tests: fr
         if event == "read" and not target.endswith(".py"):
             continue  # data that the tests hand over is for the product to read
         rule, certain, text = _EVENTS.get(event, ("", False, ""))
-        if rule and path in changed and not _known(base, event, path):
+        if rule and _is_changed(path, changed) and not _known(base, event, path):
             line = now.places.get((event, path, target), (path, _LINE))[1]
             found.append(Finding(path, line, rule, certain, text.format(target=target) + "."))
-    for path in sorted(now.touched - base.touched):
-        text = "was written to while the tests ran."
-        found.append(Finding(path, _LINE, "touches-test-files", path.endswith(".py"), text))
     return (*found, *_wrong_canaries(base.canaries, now))
+
+
+def written_to(base: Watched, touched: frozenset[str], *, commands: bool) -> tuple[Finding, ...]:
+    """Files of the tests that something has written to in the room: while they ran, or to prepare it.
+
+    `commands` are run for the tests or before them, which may be the agent's to change: they have no business there.
+    """
+    text = "was written to while the tests ran, or to prepare them."
+    new = sorted(touched - base.touched)
+    return tuple(Finding(path, _LINE, "touches-test-files", commands or path.endswith(".py"), text) for path in new)
 
 
 def agreeing(probes: Iterable[Mapping[str, object]], *, product: Callable[[str], bool]) -> tuple[Finding, ...]:
@@ -172,6 +179,11 @@ def _wrong_canaries(expected: Mapping[str, str], now: Watched) -> Iterable[Findi
         if outcome in {"failed", "passed", "error"} and after != outcome and not after.startswith("unknown"):
             text = f"a test of ours that must end as {outcome} ended as {after} ({name})."
             yield Finding("", 0, "canary", True, text)
+
+
+def _is_changed(path: str, changed: frozenset[str]) -> bool:
+    """Whether a program is part of the change, or lies in an archive that is."""
+    return path in changed or any(path.startswith(f"{each}/") for each in changed)
 
 
 def _known(base: Watched, event: str, path: str) -> bool:

@@ -209,6 +209,18 @@ class Bases:
         except (OSError, ValueError, KeyError):
             return {"prefix_below_root": os.path.relpath(self.bench.directory, self.root)}, Baseline()
 
+    def note_added_tests(self, names: Iterable[bytes]) -> None:
+        """Remember test files of an agent's that were accepted: for the next task they are part of the base."""
+        known = sorted({*self.added_tests(), *names})
+        write_whole(self.private / "added-tests.json", json.dumps([os.fsdecode(name) for name in known]).encode())
+
+    def added_tests(self) -> frozenset[bytes]:
+        try:
+            found = json.loads((self.private / "added-tests.json").read_bytes())
+        except (OSError, ValueError):
+            return frozenset()
+        return frozenset(map(os.fsencode, found)) if isinstance(found, list) else frozenset()
+
     # Keeping -------------------------------------------------------------------------------------------------------
 
     def discard(self) -> None:

@@ -86,6 +86,7 @@ def sorted_change(bases: Bases, base: Base, task: TaskState) -> SortedChange:
         installed=top_level_modules(folders) - own,
         target_of=vault.content,
         roots=_import_roots(bases, base),
+        tests=[path for name in base.manifest.files if protection.is_protected(path := os.fsdecode(name))],
     )
     added = {
         name: kept

@@ -6,13 +6,13 @@ change does to the judge it still does. A test that passed for an honest reason 
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_iterctl.control.pattern import counted
+from pytest_iterctl.control.signature import is_helper
 from pytest_iterctl.gate.baseline import BAD, GOOD, named
 from pytest_iterctl.gate.comparison import Gap
 from pytest_iterctl.gate.findings import Finding
@@ -30,6 +30,7 @@ __all__ = ["Controls"]
 _MOST_TARGETS = 200
 #: Single tests may take this many times what they took together, and some seconds to start.
 _ALONE_SHARE, _ALONE_START = 3.0, 20.0
+_ASSERTIONS = frozenset({"AssertionError", "Failed"})
 _RESULT = frozenset({"failed", "error", "skipped", "xfailed"})
 
 
@@ -78,6 +79,7 @@ class Controls:
         found.findings += agreeing(first.probes, product=lambda path: not self.trial.is_protected(path))
         if any(finding.certain for finding in found.findings):
             return first.alone
+        self._tell_unnoticed(first, found)
         left, alone, silent = first.green, first.alone, first.silent
         reached: frozenset[str] = first.reached
         if left:
@@ -104,11 +106,36 @@ class Controls:
             found.unchecked.append(f"negative control: {counted(rest, 'target test')} call no function of the base")
         return alone
 
+    def _tell_unnoticed(self, first: _Broken, found: Record) -> None:
+        """Tests that failed by what they assert, and now don't mind what the product gives back.
+
+        An honest assertion minds: it compared before, and what it compared is rubbish now. Only rubbish may happen to
+        be just what it asks for, such as something that is true, so it is asked again with nothing at all.
+        """
+        compared = frozenset(self._compared_before())
+        left = tuple(test for test in first.green if test in compared)
+        for variant in ("return", "nothing"):
+            if left:
+                broken = self._broken(left, self._sabotage(None), variant)
+                left = tuple(test for test in broken.green if test in broken.reached)
+        if left:
+            passes = "pass" if len(left) > 1 else "passes"
+            text = f"{named(left)} {passes} whatever the product returns, and failed by an assertion before."
+            found.findings.append(Finding("", 0, "unnoticed", False, text))
+
+    def _compared_before(self) -> Iterator[str]:
+        """The tests whose own assertion, or one that is made for them, failed on the base."""
+        proof = self.trial.task.proof
+        for failure in proof.suite.failures if proof is not None and proof.suite is not None else ():
+            frame = failure.frames[-1] if failure.frames else None
+            own = frame is None or self.trial.is_protected(frame.path) or is_helper(frame)
+            if failure.kind.rpartition(".")[2] in _ASSERTIONS and failure.phase == "call" and own:
+                yield failure.test
+                yield from failure.also
+
     def _watching(self, targets: tuple[str, ...], name: str) -> Mapping[str, bytes]:
         """The target tests' own files, asking about every equality whether the values are equal to just anything."""
-        root = self.trial.base.facts.get("root")
-        start = os.path.relpath(root, self.trial.bases.root.resolve()) if isinstance(root, str) and root else "."
-        paths = {os.path.normpath(os.path.join(start, test.partition("::")[0])) for test in targets}  # noqa: PTH118
+        paths = self.trial.files_of(targets)
         tests = sources_of(self.trial.bases, self.trial.base.manifest, (path for path in paths if path.endswith(".py")))
         made = {path: watching_equality(data, name) for path, data in tests.items() if self.trial.is_protected(path)}
         return {path: data for path, data in made.items() if data is not None}

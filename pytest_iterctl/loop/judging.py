@@ -27,7 +27,7 @@ from pytest_iterctl.gate.comparison import Gap, compare, hurried
 from pytest_iterctl.gate.doctests import lost_examples
 from pytest_iterctl.gate.findings import Finding
 from pytest_iterctl.gate.literals import hard_coded
-from pytest_iterctl.gate.watched import Watched, surprises
+from pytest_iterctl.gate.watched import Watched, surprises, written_to
 from pytest_iterctl.loop.base import Base, Bases
 from pytest_iterctl.loop.change import SortedChange, sorted_change, sources_of
 from pytest_iterctl.loop.controls import Controls
@@ -81,8 +81,11 @@ class Judge:
         self.keep_output(room.tested.output)
         record.reports = room.reports
         suite = excused(room.suite, self._flaky(base))
+        commands = self.task.task.test is not None or bool(self.task.settings.prepare.commands)
+        record.findings += written_to(base.watched, room.touched, commands=commands)
         if room.tested.log is not None:
-            seen = replace(Watched.of(room.tested.log.probes), touched=room.touched)
+            seen = Watched.of(room.tested.log.probes)
+            self._tell_processes(trial, record, seen)
             found = surprises(base.watched, seen, changed=frozenset(change.names), tests=frozenset(base.baseline.tests))
             record.findings += found
             if not base.watched.seen:
@@ -150,6 +153,13 @@ class Judge:
         return True
 
     # The clean room --------------------------------------------------------------------------------------------------
+
+    def _tell_processes(self, trial: Trial, record: Record, seen: Watched) -> None:
+        """Nobody watches what the product does in other processes; where it starts some, that is said."""
+        names = frozenset(trial.change.names)
+        places = sorted({path for kind, path, _ in seen.events if kind == "process" and path in names})
+        if places:
+            record.unchecked.append(f"what the product does in processes that it starts ({named(places)})")
 
     def _flaky(self, base: Base) -> frozenset[str]:
         return frozenset(base.baseline.flaky) if self.task.settings.flaky == "report" else frozenset()
@@ -309,6 +319,7 @@ class Judge:
             for test, outcome in room.tested.outcomes.items()
             if outcome in GOOD and test not in trial.base.baseline.passing
         )
+        self._tell_made_of(trial, record, targets)
         controls = Controls(trial, room)
         if self.task.settings.gate == "fast":
             record.unchecked.append("negative control and single tests (gate: fast)")
@@ -318,6 +329,20 @@ class Judge:
             record.add(controls.run(targets))
         if self.task.settings.mutants:
             record.add(controls.mutants(self.task.settings.mutants, targets or tuple(room.tested.outcomes)))
+
+    def _tell_made_of(self, trial: Trial, record: Record, targets: tuple[str, ...]) -> None:
+        """Files of the product that the tests are made of, and that changed: somebody has to look at them."""
+        seen, files = trial.base.watched, trial.files_of(targets)
+        read = {data for kind, test, data in seen.events if kind == "test-read" and test in files}
+        plugins = {path for path in trial.change.names if _dotted(path) & seen.plugins}
+        for path in trial.change.names:
+            if path in plugins:
+                text = "is a plugin of the tests, and was changed."
+            elif path in read and os.fsencode(path) in trial.base.manifest.files:
+                text = "is read by the tests that pass now, and was changed."
+            else:
+                continue
+            record.findings.append(Finding(path, 1, "tests-read", False, text))
 
     # The conclusion --------------------------------------------------------------------------------------------------
 
@@ -357,6 +382,14 @@ class Judge:
             trial.change.accepted().write(folder / f"judged-{iteration}.jsonl")
             record.reports.write(folder / f"reports-{iteration}.jsonl")
         return evidence(verdict, reason, trial.change, record, suite=suite, ask=ask)
+
+
+def _dotted(path: str) -> frozenset[str]:
+    """The names under which a file may be registered as a plugin: that of an entry point is its own."""
+    if not path.endswith(".py"):
+        return frozenset()
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    return frozenset(".".join(parts[start:]) for start in range(len(parts)))
 
 
 def _without(outcomes: Mapping[str, str], known: set[str]) -> Mapping[str, str]:

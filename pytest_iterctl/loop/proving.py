@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_iterctl.control.evidence import Outcome, Proof, SuiteEvidence
 from pytest_iterctl.control.limits import Allowance
 from pytest_iterctl.control.state import TaskState
-from pytest_iterctl.gate.baseline import Baseline, Place, named
+from pytest_iterctl.gate.baseline import GOOD, Baseline, Place, named
 from pytest_iterctl.gate.globs import matches
 from pytest_iterctl.gate.watched import Watched
 from pytest_iterctl.loop.base import Bases, Records, run_of, write_whole
@@ -23,6 +23,7 @@ from pytest_iterctl.loop.testing import Tested
 from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.interpreter import Fingerprint, installed_folders, take
+from pytest_iterctl.work.room import Contribution
 from pytest_iterctl.work.vault import Manifest
 
 __all__ = ["excused", "own_suite", "prove"]
@@ -87,6 +88,12 @@ def prove(bases: Bases, task: TaskState, allowed: Callable[[], Allowance]) -> Pr
         outcome = session.run(tree)
     if outcome is None:
         return None
+    added = frozenset(bases.added_tests() & frozenset(manifest.files))
+    if added and not outcome.problem:
+        depending = session.depending_on(added, outcome)
+        if depending is None:
+            return None
+        outcome = replace(outcome, problem=depending)
     wider = session.wider() if not outcome.problem else Baseline()
     if wider is None:
         return None
@@ -201,8 +208,9 @@ class _Session:
                 return None
             if last.unprepared or last.suite.outcome in _NO_VERDICT | {Outcome.USAGE_ERROR, Outcome.NO_TESTS}:
                 return self._unproved(baseline, last, facts)
+            watched = watched.joined(Watched(touched=last.touched))
             if last.tested.log is not None:
-                watched = watched.joined(replace(Watched.of(last.tested.log.probes), touched=last.touched))
+                watched = watched.joined(Watched.of(last.tested.log.probes))
                 facts = {**facts, **_interpreter_facts(last.tested, facts)}
             if last.bytecode.files:
                 bytecode = last.bytecode
@@ -216,6 +224,20 @@ class _Session:
         differs = self._differing(baseline, broken, shown)
         problem = self._problem(differs, shown) if differs else ""
         return _Proved(baseline, watched, suite, differs, problem, facts, bytecode)
+
+    def depending_on(self, added: frozenset[bytes], outcome: _Proved) -> str | None:
+        """Why the base can't be trusted: tests pass only with what an agent added to the tests in an earlier task."""
+        gone = Contribution(Manifest(), added, ())
+        ran = self.examiner.run(self.task.task, self.allowed(), self.bases.tick, change=gone)
+        if ran.tested.stopped:
+            return None
+        theirs = {os.fsdecode(name) for name in added}
+        passing = (test for test in outcome.baseline.passing if test.partition("::")[0] not in theirs)
+        lost = sorted(test for test in passing if ran.tested.outcomes.get(test) not in GOOD)
+        if not lost:
+            return ""
+        files = ", ".join(sorted(file_name(name) for name in added))
+        return f"{named(lost)} can pass only with {files}, which an agent added to the tests in an earlier task"
 
     def wider(self) -> Baseline | None:
         """The same for the wider suite, if there is one: in the room alone, forwards and in reverse."""

@@ -26,13 +26,15 @@ from pytest_iterctl.work.mapping import out_of_room
 from pytest_iterctl.work.process import Command, run
 from pytest_iterctl.work.reports import lay_reports
 from pytest_iterctl.work.room import Contribution, Room, bytecode_of, open_room
-from pytest_iterctl.work.vault import Manifest, Vault
+from pytest_iterctl.work.vault import Manifest, Stamps, Vault
 
 __all__ = ["NOTHING", "Control", "Exam", "Examined", "Examiner"]
 
 #: The probe is loaded by its path: the interpreter that runs the tests need not have this package installed.
 _PROBE = Path(pytest_iterctl.__file__).parent / "probe" / "__init__.py"
 NOTHING = Contribution(Manifest(), frozenset(), ())
+#: What pytest or Python loads without being asked to.
+_LOADED_BY_ITSELF = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "sitecustomize.py")
 #: Where tools keep what they need to run at all; a fresh home would hide it from them.
 _TOOL_HOMES = {
     "CARGO_HOME": ".cargo",
@@ -52,7 +54,7 @@ class Control:
     """What makes a test run fail that must fail: `name` is what the product's functions call first."""
 
     name: str
-    variant: str  # raise, return, or fail: the tests themselves
+    variant: str  # raise, return (rubbish), nothing (is returned), or fail: the tests themselves
 
     @classmethod
     def fresh(cls, variant: str) -> Control:
@@ -130,11 +132,12 @@ class Examiner:
                 return Examined(_never_begun(problem, output), problem)
             where.mkdir(parents=True, exist_ok=True)
             watched = exam.protected if exam is not None else ()
+            spoilt = self._spoilt(room, watched, also) if task.settings.prepare.commands else frozenset()
             before = _change_times(room.tree, watched)
             tested = bench.test(task, allowance, tick, extra=(*self._rootdir(room), *extra) if not task.test else ())
             compiled = self._compiled(room) if keep_bytecode else Manifest()
             after = _change_times(room.tree, watched)
-            touched = frozenset(name for name in watched if before.get(name) != after.get(name))
+            touched = spoilt | frozenset(name for name in watched if before.get(name) != after.get(name))
             reports = self._reports(tested, room) if keep_reports else Manifest()
             return Examined(tested, reports=reports, bytecode=compiled, touched=touched)
 
@@ -217,6 +220,20 @@ class Examiner:
                 told = f"prepare: {shlex.join(arguments)}: {why}" + (f": {last}" if last else "")
                 return out_of_room(told, self.root, bench.inside.room.tree if bench.inside else self.root), output
         return "", ""
+
+    def _spoilt(self, room: Room, protected: Iterable[str], also: Manifest | None) -> frozenset[str]:
+        """What commands that prepare the room have made of the tests, and what they added that pytest would load.
+
+        The commands are the plan's, but what they run may be the agent's.
+        """
+        laid = {**self.base.files, **(also.files if also is not None else {})}
+        kept = {name: laid[os.fsencode(name)] for name in protected if os.fsencode(name) in laid}
+        known = Manifest(MappingProxyType({os.fsencode(name): each for name, each in kept.items()}))
+        changed, gone = self.vault.changed(room.tree, known, Stamps())
+        folders = {"", *(os.path.dirname(name) for name in kept)}  # noqa: PTH120 - names below the tree
+        loaded = (os.path.join(folder, name) for folder in folders for name in _LOADED_BY_ITSELF)  # noqa: PTH118
+        added = (name for name in loaded if os.fsencode(name) not in laid and (room.tree / name).exists())
+        return frozenset((*map(os.fsdecode, (*changed, *gone)), *added))
 
     def _compiled(self, room: Room) -> Manifest:
         files = (path for path in room.bytecode.rglob("*.pyc") if path.is_file() and not path.is_symlink())

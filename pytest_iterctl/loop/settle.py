@@ -94,6 +94,9 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
         _put(bases, differing)
     _take_planted(bases, task)
     forget_all_bytecode(bases.root, (*base.manifest.files, *judged.files))
+    protection = bases.protection(task, base, ())
+    new = (name for name in judged.files if name not in base.manifest.files)
+    bases.note_added_tests(name for name in new if protection.is_new_test(os.fsdecode(name)))
     accepted = bases.snapshots.take(ref, message)
     _write_reports(history, bases, task, judged)  # after it, since they are no part of what was accepted
     return accepted
@@ -147,7 +150,7 @@ def _write_reports(history: History, bases: Bases, task: TaskState, judged: Mani
     asked = tuple(os.fsencode(each) for each in base.reports)
     for name, kept in found.files.items():
         # What the base's own run was not asked for, or what is part of the source, is no report.
-        is_asked = not asked or any(name == each or name.startswith(each + b"/") for each in asked)
+        is_asked = any(name == each or name.startswith(each + b"/") for each in asked)
         is_source = name in judged.files or (name in base.manifest.files and name not in base.written)
         if is_asked and not is_source:
             try:

@@ -85,6 +85,12 @@ class Trial:
     def is_protected(self, path: str) -> bool:
         return self.change.protection.is_protected(path)
 
+    def files_of(self, tests: Iterable[str]) -> frozenset[str]:
+        """The files that these tests are in, below the repository's root."""
+        root = self.base.facts.get("root")
+        start = os.path.relpath(root, self.bases.root.resolve()) if isinstance(root, str) and root else "."
+        return frozenset(os.path.normpath(os.path.join(start, test.partition("::")[0])) for test in tests)  # noqa: PTH118
+
     @property
     def watching(self) -> Exam:
         """What the probe is to look at where the tests are judged."""

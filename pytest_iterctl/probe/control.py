@@ -60,6 +60,11 @@ class Control:
             def __call__(self) -> bool:
                 return control.called() if control.armed else False
 
+            @property
+            def given(self) -> Any:
+                """What a broken function gives back: something that nobody asked for, or nothing at all."""
+                return None if control.variant == "nothing" else self
+
             def same(self, left: Any, right: Any) -> Any:
                 result = left == right
                 if result is not False:
@@ -91,7 +96,7 @@ class Control:
         case._getAssertEqualityFunc = chosen
 
     def called(self) -> bool:
-        if self.variant not in {"raise", "return"}:
+        if self.variant not in {"raise", "return", "nothing"}:
             return False
         test = self.test
         if test in self.reached or len(self.reached) < _MOST_REACHED:

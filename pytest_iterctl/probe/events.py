@@ -165,10 +165,28 @@ class Events(Places):
 
     def look_at_command(self, arguments: tuple[Any, ...], frame: Any) -> None:
         """Nobody watches what another program reads: what it is told to read is all that is seen of it."""
+        self.note("process", *self.wanted_by(frame), "")
         told = " ".join(os.fsdecode(each) for each in _texts(arguments))
         for each in self.relative:
             if each in told or (each.endswith(".py") and os.path.basename(each) in told):
                 self.note("command", *self.wanted_by(frame), each)
+
+    def look_at_test_s_data(self, arguments: tuple[Any, ...], frame: Any) -> None:
+        """Data of the product that a test reads by itself: what it expects may stand there."""
+        path, mode, _ = arguments
+        if isinstance(path, int) or not isinstance(mode, str) or any(letter in mode for letter in "wax+"):
+            return
+        data = self.place(self.whole(path))
+        if data is None or data in self.relative or data.endswith(".py"):
+            return
+        for _ in range(_DEEPEST):
+            if frame is None:
+                return
+            place = self.place(frame.f_code.co_filename)
+            if place is not None:
+                self.note("test-read", place if place in self.relative else "", frame.f_lineno, data)
+                return
+            frame = frame.f_back
 
     def look_at_function(self, function: Any) -> None:
         known = self.inventory.functions.get(id(function))
@@ -187,6 +205,8 @@ class Events(Places):
                     self.note("import", *self.importer(frame), _module_name(arguments[0], folder))
         source, line = self.wanted_by(frame, reading=event == "open")
         if not source:
+            if event == "open":
+                self.look_at_test_s_data(arguments, frame)
             return
         if event == "open":
             path, mode, flags = arguments

@@ -23,12 +23,15 @@ _DATABASE = b"SQLite format 3\0"
 _PATIENCE = 10.0
 _STEPS = 10_000  # of SQLite's machine between two looks at the clock
 _PROGRAMS = frozenset({".py", ".pyw", ".pyc", ".pyo", ".so", ".pyd", ".pth"})
+_OURS = frozenset({".git", ".iterctl"})
 _SETTINGS = frozenset({"pyproject.toml", "setup.cfg", "tox.ini", "pytest.ini", "pytest.toml"})
 
 
 def is_loaded(name: bytes) -> bool:
     """Whether Python or pytest would take it for more than data: no report is called so."""
     path = PurePosixPath(os.fsdecode(name))
+    if not _OURS.isdisjoint(path.parts):
+        return True  # git's, or our own
     return path.suffix in _PROGRAMS or path.name in _SETTINGS | {f".{each}" for each in _SETTINGS}
 
 

@@ -87,20 +87,22 @@ def contribution(
     installed: frozenset[str] = frozenset(),
     target_of: Callable[[Kept], bytes] | None = None,
     roots: Iterable[str] = (".", "src"),
+    tests: Iterable[str] = (),
 ) -> Contribution:
     """Sort a change: `changed` are the files that are new or different, `gone` those that are no more.
 
     `installed` are the top-level modules of the interpreter that runs the tests, `roots` the folders of the tree where
-    it looks for modules. `target_of` says where a link leads;
+    it looks for modules; `tests` the files that are protected. `target_of` says where a link leads;
     only links that stay in the tree are laid, and none where nobody can say.
     """
+    of_tests = _modules_of(tests)
     laid: dict[bytes, Kept] = {}
     left_out: list[LeftOut] = []
     folders = {PurePosixPath(root).parts for root in roots}
     for name, kept in sorted(changed.files.items()):
         reason = _objection(name, is_protected=is_protected)
         if not reason and name not in base.files:
-            reason = _shadowed(PurePosixPath(os.fsdecode(name)), installed, folders)
+            reason = _shadowed(PurePosixPath(os.fsdecode(name)), installed, folders, of_tests)
         if not reason and kept.kind == "link":
             reason = _objection_to_link(name, target_of(kept) if target_of is not None else b"/")
         if reason:
@@ -251,7 +253,24 @@ def _leads_out(name: bytes, target: bytes) -> bool:
     return whole.split(b"/")[0] in {b"..", b".git"}
 
 
-def _shadowed(path: PurePosixPath, installed: frozenset[str], folders: Iterable[tuple[str, ...]]) -> str:
+def _modules_of(tests: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """What the files of tests can be imported as, with where the top of each lies."""
+    found: dict[str, set[str]] = {}
+    for path in (PurePosixPath(each) for each in tests):
+        if path.suffix == ".py":
+            found.setdefault(path.stem, set()).add(str(path.parent / path.stem))
+            # Any of the folders on the way may be on the path, with the next one as a package.
+            for number, part in enumerate(path.parts[:-1]):
+                found.setdefault(part, set()).add("/".join(path.parts[: number + 1]))
+    return {name: frozenset(places) for name, places in found.items()}
+
+
+def _shadowed(
+    path: PurePosixPath,
+    installed: frozenset[str],
+    folders: Iterable[tuple[str, ...]],
+    of_tests: Mapping[str, frozenset[str]],
+) -> str:
     """A new module that would be found before the one that everybody means."""
     for folder in folders:
         inner = path.parts[len(folder) :]
@@ -262,4 +281,7 @@ def _shadowed(path: PurePosixPath, installed: frozenset[str], folders: Iterable[
         module = inner[0].removesuffix(".py").partition(".")[0]
         if module in sys.stdlib_module_names or module in _FRAMEWORK or module in installed:
             return f"would be imported in place of {module}"
+        place = "/".join((*folder, module))
+        if module != "__init__" and place not in of_tests.get(module, frozenset({place})):
+            return f"would be imported in place of the tests' {module}"
     return ""

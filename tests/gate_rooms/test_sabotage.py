@@ -23,7 +23,11 @@ NAME = "broken_c0ffee"
 
 @contextlib.contextmanager
 def armed(state: bool) -> Iterator[None]:
-    setattr(builtins, NAME, lambda: state)
+    def switch() -> bool:
+        return state
+
+    switch.given = switch  # type: ignore[attr-defined]  # what a broken function gives back
+    setattr(builtins, NAME, switch)
     try:
         yield
     finally:
@@ -167,8 +171,8 @@ def test_an_armed_function_gives_something_else() -> None:
     made = broken(SAMPLE, *NAMES)
     assert run(made, state=True, ask=f"label(105) is {NAME}")
     assert run(made, state=True, ask="list(numbers())") == []
-    with pytest.raises(TypeError, match="__init__"):
-        run(made, state=True, ask="Account(3)")
+    # Python would end the test for anything that `__init__` gives back, which would prove nothing.
+    assert run(made, state=True, ask="vars(Account(3))") == {}
     space: dict[str, Any] = {}
     with armed(False):
         exec(made, space)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_iterctl.gate.findings import Finding
-from pytest_iterctl.gate.watched import Watched, agreeing, surprises
+from pytest_iterctl.gate.watched import Watched, agreeing, surprises, written_to
 
 CANARIES = {"last:assert": "failed", "last:passes": "passed", "last:unittest": "unknown: X"}
 HONEST: dict[str, object] = {"plugins": ["a"], "canaries": CANARIES, "events": [["frames", "log.py", ""]]}
@@ -63,10 +63,19 @@ def test_files_of_the_tests_that_were_written_to_are_told() -> None:
     now = Watched(seen=1, touched=frozenset({"tests/kept.json", "tests/new.json"}))
     now = now.joined(Watched(seen=1, touched=frozenset({"tests/test_a.py"})))
     assert Watched.of_document(now.document()) == now
-    assert surprises(base, now, changed=frozenset(), tests=frozenset()) == (
-        Finding("tests/new.json", 1, "touches-test-files", False, "was written to while the tests ran."),
-        Finding("tests/test_a.py", 1, "touches-test-files", True, "was written to while the tests ran."),
+    text = "was written to while the tests ran, or to prepare them."
+    assert written_to(base, now.touched, commands=False) == (
+        Finding("tests/new.json", 1, "touches-test-files", False, text),
+        Finding("tests/test_a.py", 1, "touches-test-files", True, text),
     )
+    assert all(finding.certain for finding in written_to(base, now.touched, commands=True))
+
+
+def test_what_an_archive_of_the_change_does_is_what_the_change_does() -> None:
+    seen = Watched(seen=1, events=frozenset({("read", "shop/data.zip/inner.py", "tests/test_a.py")}))
+    found = surprises(Watched(seen=1), seen, changed=frozenset({"shop/data.zip"}), tests=frozenset())
+    assert [(each.rule, each.certain) for each in found] == [("touches-test-files", True)]
+    assert not surprises(Watched(seen=1), seen, changed=frozenset({"shop/data.zi"}), tests=frozenset())
 
 
 def test_a_document_of_before_has_no_touched_files() -> None:
