@@ -113,7 +113,11 @@ class Controls:
         be just what it asks for, such as something that is true, so it is asked again with nothing at all.
         """
         compared = frozenset(self._compared_before())
-        left = tuple(test for test in first.green if test in compared)
+        # A test that may be changed may mind something else now, and somebody is shown what became of it anyway.
+        changed = frozenset(self.trial.change.permitted)
+        left = tuple(
+            test for test in first.green if test in compared and self.trial.files_of([test]).isdisjoint(changed)
+        )
         for variant in ("return", "nothing"):
             if left:
                 broken = self._broken(left, self._sabotage(None), variant)

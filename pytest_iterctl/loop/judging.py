@@ -27,6 +27,7 @@ from pytest_iterctl.gate.comparison import Gap, compare, hurried
 from pytest_iterctl.gate.doctests import lost_examples
 from pytest_iterctl.gate.findings import Finding
 from pytest_iterctl.gate.literals import hard_coded
+from pytest_iterctl.gate.plugins import plugin_words
 from pytest_iterctl.gate.watched import Watched, surprises, written_to
 from pytest_iterctl.loop.base import Base, Bases
 from pytest_iterctl.loop.change import SortedChange, sorted_change, sources_of
@@ -334,15 +335,21 @@ class Judge:
         """Files of the product that the tests are made of, and that changed: somebody has to look at them."""
         seen, files = trial.base.watched, trial.files_of(targets)
         read = {data for kind, test, data in seen.events if kind == "test-read" and test in files}
-        plugins = {path for path in trial.change.names if _dotted(path) & seen.plugins}
+        plugins = {path for path in trial.change.names if _dotted(path) & seen.plugins and self._steers(trial, path)}
         for path in trial.change.names:
             if path in plugins:
-                text = "is a plugin of the tests, and was changed."
+                text = "is a plugin of the tests, and reaches into them as it did not before."
             elif path in read and os.fsencode(path) in trial.base.manifest.files:
                 text = "is read by the tests that pass now, and was changed."
             else:
                 continue
             record.findings.append(Finding(path, 1, "tests-read", False, text))
+
+    def _steers(self, trial: Trial, path: str) -> bool:
+        """Whether a plugin does more to the tests than it did; it may be the very product that they test."""
+        before = sources_of(self.bases, trial.base.manifest, [path]).get(path, b"")
+        after = sources_of(self.bases, trial.change.contribution.laid, [path]).get(path, b"")
+        return bool(plugin_words(after) - plugin_words(before))
 
     # The conclusion --------------------------------------------------------------------------------------------------
 
