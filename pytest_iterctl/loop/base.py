@@ -252,7 +252,8 @@ class Bases:
         if task.edited:
             manifest, stamps = self._with_edits(manifest, stamps, task.edited)
         if earlier is None and not any(attempt.turns for attempt in task.attempts):
-            names = sorted(os.fsdecode(name) for name in self.ignored())
+            # A file of the base that an agent makes git ignore was not planted either.
+            names = sorted(os.fsdecode(name) for name in {*self.ignored(), *filter(_is_hook, manifest.files)})
             write_whole(folder / "ignored.json", json.dumps(names).encode())
         stamps.write(folder / "stamps.jsonl")
         manifest.write(folder / "manifest.jsonl")
@@ -260,7 +261,7 @@ class Bases:
 
     def planted(self, task: str) -> tuple[bytes, ...]:
         """What has appeared since where git does not look, and is loaded all the same by pytest or Python."""
-        return tuple(name for name in self._newly_ignored(task) if name.rpartition(b"/")[2] in _LOADED)
+        return tuple(filter(_is_hook, self._newly_ignored(task)))
 
     def ignored_since(self, task: str) -> tuple[str, ...]:
         """What else has appeared there and may be part of a solution: caches of tools are not."""
@@ -272,7 +273,9 @@ class Bases:
             before = frozenset(map(os.fsencode, json.loads((self.folder(task) / "ignored.json").read_bytes())))
         except (OSError, ValueError, TypeError):
             return ()
-        return tuple(sorted(self.ignored() - before))
+        # A folder that was ignored as a whole is named file by file once its rule is refined: all of it was there.
+        folders = tuple(name for name in before if name.endswith(b"/"))
+        return tuple(sorted(name for name in self.ignored() - before if not name.startswith(folders)))
 
     def ignored(self) -> frozenset[bytes]:
         """What git ignores, whole folders by their name: nobody sees it when something appears there."""
@@ -378,6 +381,10 @@ class Bases:
         )
         self._loaded[task.id] = (proof, base)
         return base
+
+
+def _is_hook(name: bytes) -> bool:
+    return name.rpartition(b"/")[2] in _LOADED
 
 
 def run_of(tested: Tested, place: Place) -> BaselineRun:

@@ -208,7 +208,7 @@ class Driver:
 
     def _put_back(self, step: PutBack) -> None:
         before = self.state.task(step.task).latest
-        put_back_protected(self.stages.bases, self.state.task(step.task))
+        put_back_protected(self.workspace, self.history, self.stages.bases, self.state.task(step.task))
         self._snapshot(TakeSnapshot(step.task, step.iteration, "start"))
         after = self.state.task(step.task).latest
         keep_left_out(self.workspace, self.history, self.snapshots, step.task, f"-{step.iteration - 1}", after, before)

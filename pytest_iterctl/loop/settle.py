@@ -37,7 +37,7 @@ def settle(workspace: Workspace, history: History, bases: Bases, task: TaskState
 
 def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> Settled:
     snapshots = bases.snapshots
-    result = _as_judged(history, bases, task)
+    result = _as_judged(workspace, history, bases, task)
     left_out = ""
     if result.tree != (task.latest_tree or snapshots.tree_of(task.latest)):
         left_out = keep_left_out(workspace, history, snapshots, task.id, "", result.commit, task.latest)
@@ -62,7 +62,7 @@ def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskSt
     )
 
 
-def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
+def _as_judged(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> Snapshot:
     """Make the work tree exactly what was judged: the base, and over it the accepted files and nothing else.
 
     Harmless to repeat: whatever a killed driver left half done is finished by the next one.
@@ -92,7 +92,7 @@ def _as_judged(history: History, bases: Bases, task: TaskState) -> Snapshot:
     if differing:
         forget_bytecode(bases.root, tuple(differing))
         _put(bases, differing)
-    _take_planted(bases, task)
+    _take_planted(workspace, history, bases, task)
     forget_all_bytecode(bases.root, (*base.manifest.files, *judged.files))
     protection = bases.protection(task, base, ())
     new = (name for name in judged.files if name not in base.manifest.files)
@@ -113,12 +113,12 @@ def _edited_since(history: History, bases: Bases, task: TaskState, current: Snap
     return names
 
 
-def put_back_protected(bases: Bases, task: TaskState) -> None:
+def put_back_protected(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> None:
     """Undo what the agent did to protected files; its snapshot has it all."""
     undone = sorted_change(bases, bases.load(task), task).undone
     forget_bytecode(bases.root, tuple(undone))
     _put(bases, undone)
-    _take_planted(bases, task)
+    _take_planted(workspace, history, bases, task)
 
 
 def _put(bases: Bases, wanted: Mapping[bytes, Kept]) -> None:
@@ -130,15 +130,22 @@ def _put(bases: Bases, wanted: Mapping[bytes, Kept]) -> None:
             put_back(bases.vault, bases.root, name, kept)
 
 
-def _take_planted(bases: Bases, task: TaskState) -> None:
-    """Out of the work tree, and kept beside what else is known of the task: no patch holds what git does not see."""
+def _take_planted(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> None:
+    """Out of the work tree, said by name, and kept where people look: no patch holds what git does not see."""
     for name in bases.planted(task.id):
         kept = bases.vault.keep(bases.root, [name]).files.get(name)
-        if kept is not None and kept.kind != "link":
-            place = bases.folder(task.id) / "planted" / os.fsdecode(name)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(bases.vault.content(kept))
+        if kept is None:
+            continue
+        try:
+            place = workspace.place.report_directory(history.run)
+            put_back(bases.vault, place, b"planted/" + name, kept)
+        except (IterctlError, OSError):
+            place = bases.folder(task.id)  # nobody else writes there
+            put_back(bases.vault, place, b"planted/" + name, kept)
         take_away(bases.root, name)
+        copy = os.fsencode(os.path.relpath(place, workspace.root)) + b"/planted/" + name
+        text = f"{file_name(name)} is hidden from git and was not there before {task.id} began, so it was taken away"
+        history.record(Warned(text=f"{text}; as it was it is kept as {file_name(copy)}"))
 
 
 def _write_reports(history: History, bases: Bases, task: TaskState, judged: Manifest) -> None:

@@ -501,6 +501,24 @@ def test_what_is_planted_where_git_does_not_look_is_told_and_taken_away(project:
     assert [step["reason"] for step in task["history"]] == ["integrity", "passed"]
     assert "conftest.py" in project.calls[1]["prompt"]
     assert not (project.root / "conftest.py").exists()
+    run = project.iterctl("status", "--format", "json").json["runs"][-1]["run"]
+    copy = f".iterctl/runs/{run}/planted/conftest.py"
+    assert (project.root / copy).read_text() == paint
+    assert f"taken away; as it was it is kept as {copy}" in err
+
+
+def test_what_the_user_keeps_where_git_does_not_look_stays_when_its_rule_is_refined(project: Project) -> None:
+    project.write(".gitignore", "__pycache__/\n.pytest_cache/\nscratch/\n")
+    project.git("commit", "-q", "-a", "-m", "ignore")
+    mine = ("scratch/conftest.py", "scratch/setup.cfg", "scratch/old/tox.ini", "tools/conftest.py")
+    for name in mine:
+        project.write(name, "# mine\n")
+    refined = "__pycache__/\n.pytest_cache/\nscratch/*\n!scratch/README.md\n/tools/\n"
+    project.agent({"write": {"calc.py": FIXED, ".gitignore": refined}})
+    code, _, err = result(project)
+    assert code == 0, err
+    assert [name for name in mine if not (project.root / name).exists()] == []
+    assert "taken away" not in err
 
 
 def test_poisoned_bytecode_does_not_outlive_the_run(project: Project) -> None:
