@@ -114,11 +114,9 @@ class PrivateIndex:
 
     def tracked_by_user(self, names: Iterable[bytes]) -> frozenset[bytes]:
         """Those of the names that the user's own index has."""
-        asked = [os.fsdecode(name) for name in names]
-        if not asked:
-            return frozenset()
-        answer = self.repository.ask("ls-files", "-z", "--", *asked)
-        return frozenset(answer.output.split(b"\0"))
+        asked = frozenset(names)
+        # All that it has: tests may write more names than fit into a command.
+        return asked.intersection(self.repository.ask("ls-files", "-z").output.split(b"\0")) if asked else asked
 
     def forget(self, names: Iterable[bytes]) -> None:
         """Take names out of the index; their files stay where they are."""

@@ -21,7 +21,7 @@ __all__ = ["Difference", "TreeChange", "changes", "difference", "object_name", "
 
 ABSENT = b"000000"
 SUBMODULE = b"160000"
-_MOST_NAMES = 2000
+_MOST_OF_NAMES = 256 * 1024  # bytes
 _OBJECT = re.compile(r"[0-9a-f]{4,64}|refs/iterctl/[^\s~^:?*\[\\]+")
 _COMPARE = ("diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 _PATCH = ("-p", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
@@ -98,7 +98,8 @@ def patch(
             names = tuple(path for path in paths if path not in without)
             if not names:
                 return b"", False
-            names = names if len(names) <= _MOST_NAMES else ()
+            # More do not fit into a command: then nothing is left out.
+            names = names if sum(map(len, map(os.fsencode, names))) <= _MOST_OF_NAMES else ()
         arguments = (*_PATCH, "-M", object_name(old), object_name(new), "--", *names)
         _stream(repository, arguments, output, limit)
         output.seek(0)

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.text import file_name
+from pytest_iterctl.work.capture import PrivateIndex
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.snapshots import Snapshots
+from pytest_iterctl.work.untracked import Limits
 from tests.work.repositories import KINDS, World, disturb, intercept, isolated, listing, stored, user_state
 
 BASE = "refs/iterctl/run/task/0-base"
@@ -968,3 +970,27 @@ def test_after_any_changes_the_way_back_is_exact_and_the_difference_is_complete(
             snapshots.restore(old)
             assert visible(world.root) == old_files
         assert {name: facts for name, facts in listing(world.root).items() if name.endswith(b".ignored")} == ignored
+
+
+def many_long_names() -> list[bytes]:
+    """More than one command takes as its arguments."""
+    return [b"out/%05d-%s.html" % (number, b"x" * 200) for number in range(15_000)]
+
+
+def test_more_names_than_a_command_takes_can_be_asked_for(world: World) -> None:
+    world.plain()
+    index = PrivateIndex(Repository.discover(world.root), world.private, Limits(1, 1))
+    assert index.tracked_by_user((*many_long_names(), b"a.py", b"package")) == {b"a.py"}
+    assert index.tracked_by_user(()) == frozenset()
+
+
+def test_a_patch_of_more_names_than_a_command_takes_can_be_had(world: World) -> None:
+    world.plain()
+    snapshots = Snapshots(Repository.discover(world.root), world.private)
+    base = snapshots.take(BASE, "base")
+    folder = b"/".join([b"y" * 240] * 12)
+    for number in range(1000):
+        world.write(b"%s/%d.txt" % (folder, number))
+    after = snapshots.take(NEXT, "after")
+    found, _ = snapshots.patch(base.commit, after.commit, without=("a.py",))
+    assert found.count(b"\nnew file mode") == 1000
