@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.text import file_name
-from pytest_iterctl.work.filters import Filters
+from pytest_iterctl.work.conversions import Conversions
 from pytest_iterctl.work.git import Answer, Repository, failure
 from pytest_iterctl.work.untracked import Limits, Untracked, excess, sort_untracked
 
@@ -67,7 +67,7 @@ class PrivateIndex:
         self._excluded = directory / "excluded"
         self._aside = directory / "set-aside"
         self._unmerged: list[bytes] = []
-        self._filters = Filters(repository, directory / "filters.json")
+        self._conversions = Conversions(repository, directory)
         self._converting: Mapping[str, str] = {}
         self._ready = False
 
@@ -124,7 +124,7 @@ class PrivateIndex:
 
     def prepare(self) -> None:
         """Start from the user's index, or from what an interrupted run left here."""
-        self._converting = self._filters.variables()
+        self._converting = self._conversions.variables()
         if self._ready and self.path.exists():
             return
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
