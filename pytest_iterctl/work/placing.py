@@ -11,7 +11,9 @@ from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.vault import Kept, Vault
 
-__all__ = ["put_back", "take_away"]
+__all__ = ["put_back", "put_where_plain", "take_away"]
+
+_READABLE = 0o400
 
 
 def take_away(root: Path, name: bytes) -> None:
@@ -36,8 +38,30 @@ def take_away(root: Path, name: bytes) -> None:
         folder = folder.rpartition(b"/")[0]
 
 
+def put_where_plain(vault: Vault, root: Path, name: bytes, kept: Kept) -> bool:
+    """The same where nothing has to give way, and whether it was so: a link or folder there may be the user's own."""
+    base = os.fsencode(root)
+    at = base
+    *folders, last = name.split(b"/")
+    for part in (*folders, last):
+        at += b"/" + part
+        try:
+            mode = os.lstat(at).st_mode
+        except FileNotFoundError:
+            break
+        except OSError as error:
+            raise RepositoryError(f"{file_name(name)} can't be written: {error.strerror}") from None
+        if not (stat.S_ISREG(mode) if at == base + b"/" + name else stat.S_ISDIR(mode)):
+            return False
+    put_back(vault, root, name, kept)
+    return True
+
+
 def put_back(vault: Vault, root: Path, name: bytes, kept: Kept) -> None:
-    """Make the file what was kept. Links and files in the place of its folders give way, a full folder does not."""
+    """Make the file what was kept. Links and files in the place of its folders give way, a full folder does not.
+
+    Who may read and write it stays as it is with the file that is there.
+    """
     base = os.fsencode(root)
     path = base + b"/" + name
     try:
@@ -52,13 +76,29 @@ def put_back(vault: Vault, root: Path, name: bytes, kept: Kept) -> None:
         if kept.kind == "link":
             os.symlink(data, partial)  # noqa: PTH211 - names are bytes
         else:
-            mode = 0o777 if kept.kind == "program" else 0o666
+            is_program = kept.kind == "program"
+            mode = 0o777 if is_program else 0o666
+            allowed = _permissions(path, is_program=is_program)
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
+                if allowed is not None:
+                    os.fchmod(stream.fileno(), allowed)
         os.replace(partial, path)  # noqa: PTH105 - names are bytes
     except OSError as error:
         raise RepositoryError(f"{file_name(name)} can't be put back: {error.strerror}") from None
+
+
+def _permissions(path: bytes, *, is_program: bool) -> int | None:
+    """Those of the file that is there, but for the bits that say whether it is a program; None if there is no file."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    mode = status.st_mode & 0o666 | _READABLE
+    return mode | (mode & 0o444) >> 2 if is_program else mode
 
 
 def _make_folders(base: bytes, name: bytes) -> None:

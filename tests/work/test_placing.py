@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_iterctl.errors import RepositoryError
-from pytest_iterctl.work.placing import put_back, take_away
+from pytest_iterctl.work.placing import put_back, put_where_plain, take_away
 from pytest_iterctl.work.vault import Kept, Vault
 
 
@@ -99,3 +99,50 @@ def test_a_full_folder_in_the_place_of_a_file_is_an_error_and_stays(vault: Vault
     with pytest.raises(RepositoryError, match="can't be put back"):
         put_back(vault, root, b"b.py", kept(vault, tmp_path))
     assert (root / "b.py/work.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("there", "kind", "expected"),
+    [
+        *((0o600, 0o644, 0o600), (0o444, 0o644, 0o444), (0o664, 0o644, 0o664), (0o000, 0o644, 0o400)),
+        *((0o600, 0o755, 0o700), (0o640, 0o755, 0o750), (0o755, 0o644, 0o644), (0o4755, 0o755, 0o755)),
+    ],
+)
+def test_who_may_read_and_write_a_file_stays(
+    vault: Vault, root: Path, tmp_path: Path, there: int, kind: int, expected: int
+) -> None:
+    (root / "a.py").write_text("edited")
+    (root / "a.py").chmod(there)
+    put_back(vault, root, b"a.py", kept(vault, tmp_path, mode=kind))
+    assert (root / "a.py").read_text() == "kept\n"
+    assert oct((root / "a.py").stat().st_mode & 0o7777) == oct(expected)
+
+
+def test_where_nothing_has_to_give_way_a_file_is_written(vault: Vault, root: Path, tmp_path: Path) -> None:
+    (root / "a").mkdir()
+    (root / "a/old.xml").write_text("old")
+    for name in (b"a/old.xml", b"a/b/new.xml", b"top.xml"):
+        assert put_where_plain(vault, root, name, kept(vault, tmp_path))
+        assert (root / os.fsdecode(name)).read_text() == "kept\n"
+
+
+@pytest.mark.parametrize(
+    "name", [b"link.xml", b"nowhere.xml", b"linked/b.xml", b"linked/c/d.xml", b"folder", b"file/b"]
+)
+def test_links_and_folders_of_the_user_stay_what_they_are(
+    vault: Vault, root: Path, tmp_path: Path, name: bytes
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "b.xml").write_text("theirs")
+    (root / "linked").symlink_to(outside)
+    (root / "link.xml").symlink_to(outside / "b.xml")
+    (root / "nowhere.xml").symlink_to(outside / "nothing")
+    (root / "folder").mkdir()
+    (root / "file").write_text("mine")
+    assert not put_where_plain(vault, root, name, kept(vault, tmp_path))
+    assert [path.name for path in outside.iterdir()] == ["b.xml"]
+    assert (outside / "b.xml").read_text() == "theirs"
+    assert all((root / link).is_symlink() for link in ("linked", "link.xml", "nowhere.xml"))
+    assert (root / "folder").is_dir()
+    assert (root / "file").read_text() == "mine"
