@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,8 +17,10 @@ from pytest_iterctl.work.vault import Manifest
 
 __all__ = ["StoppedError", "Target", "Trial"]
 
-_CHOOSING = ("-k", "-m", "--deselect", "--ignore", "--ignore-glob")
-_CHOOSING_FLAGS = ("-k", "--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--sw", "--stepwise")
+_CHOOSING = ("--deselect", "--ignore", "--ignore-glob")
+_CHOOSING_FLAGS = ("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--sw", "--stepwise")
+#: `-k name`, `-mslow`, `-xk name`: the short form, its value attached or not, maybe behind flags that take none.
+_SHORT = re.compile(r"-(?P<flags>[xvqsl]*)[km](?P<value>.*)", re.DOTALL)
 
 
 class StoppedError(Exception):
@@ -39,6 +42,9 @@ class Target:
         for option in self.options:
             if skip:
                 skip = False
+            elif short := _SHORT.fullmatch(option):
+                kept += [f"-{short['flags']}"] if short["flags"] else []
+                skip = not short["value"]
             elif option in _CHOOSING:
                 skip = True
             elif not option.startswith((*(f"{name}=" for name in _CHOOSING), *_CHOOSING_FLAGS)):
