@@ -110,6 +110,9 @@ _HARMLESS = (
 _PATH = r"(?:~|\.{1,2})?/[\w.@+ -]+(?:/[\w.@+ -]*)*"
 _NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 
+#: Variables of every shell, and no passwords: where it is, and was.
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+
 _LONG_WORD = 16  # letters; longer ones are rarely words
 _RANDOM_LENGTH = 20
 _RANDOM_ENTROPY = 3.5  # bits per character; 20 characters drawn from 62 have about 4
@@ -360,6 +363,8 @@ class Redactor:
         """Knows the values of variables with secret-looking names, and the passwords in the URLs of all."""
         values = set()
         for name, value in environment.items():
+            if name in _FOLDERS:
+                continue
             if _is_secret_name(name) or (name.upper().endswith("_KEY") and _is_random(value)):
                 values.add(value)
             values.update(userinfo.partition(":")[2] for userinfo in _compiled(_USERINFO).findall(value))
