@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 
 from pytest_iterctl.control.events import Settled, Warned
@@ -18,11 +19,10 @@ from pytest_iterctl.work.commit import commit_change
 from pytest_iterctl.work.placing import put_back, take_away
 from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot, Snapshots
+from pytest_iterctl.work.untracked import names_of
 from pytest_iterctl.work.vault import Kept, Manifest
 
 __all__ = ["keep_left_out", "put_back_protected", "settle"]
-
-_SHOWN = 5
 
 
 def settle(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> None:
@@ -78,7 +78,7 @@ def _as_judged(workspace: Workspace, history: History, bases: Bases, task: TaskS
     current = bases.snapshots.take(f"{ref}-before", message)
     changed, gone = bases.vault.changed(bases.root, base.manifest, base.stamps)
     told = [name for name in bases.snapshots.names(current.commit) if name not in base.manifest.files]
-    since = _edited_since(history, bases, task, current)
+    since = _edited_since(bases.snapshots, task, current)
     agents = {os.fsencode(each.path) for each in attempt.gate.left_out}
     wanted = {
         name: judged.files.get(name, base.manifest.files.get(name, GONE))
@@ -89,6 +89,7 @@ def _as_judged(workspace: Workspace, history: History, bases: Bases, task: TaskS
     }
     present = bases.vault.keep(bases.root, wanted).files
     differing = {name: kept for name, kept in wanted.items() if present.get(name, GONE) != kept}
+    _tell_edited(history, task, since, frozenset(differing), current)
     if differing:
         forget_bytecode(bases.root, tuple(differing))
         _put(bases, differing)
@@ -102,15 +103,30 @@ def _as_judged(workspace: Workspace, history: History, bases: Bases, task: TaskS
     return accepted
 
 
-def _edited_since(history: History, bases: Bases, task: TaskState, current: Snapshot) -> frozenset[bytes]:
-    """What has changed since the last snapshot of the task, by a person or by whoever reviewed: told, and kept."""
+def _edited_since(snapshots: Snapshots, task: TaskState, current: Snapshot) -> frozenset[bytes]:
+    """What has changed since the last snapshot of the task, by a person or by whoever reviewed."""
     if not task.latest_tree or current.tree == task.latest_tree:
         return frozenset()
-    names = frozenset(bases.snapshots.changed_names(task.latest, current.commit))
-    shown = ", ".join(file_name(name) for name in sorted(names)[:5]) + ("…" if len(names) > _SHOWN else "")
-    kept = f"as it was then it is kept as {current.commit[:12]}"
-    history.record(Warned(text=f"the work tree of {task.id} was edited after its tests had run: {shown}; {kept}"))
-    return names
+    return frozenset(snapshots.changed_names(task.latest, current.commit))
+
+
+def _tell_edited(
+    history: History, task: TaskState, since: frozenset[bytes], replaced: frozenset[bytes], current: Snapshot
+) -> None:
+    """Somebody's edits, said before anything is put over them: which stay, which do not, and where those are then."""
+    told = []
+    if stayed := since - replaced:
+        told.append(f"{names_of(stayed)} stayed as edited")
+    if gone := since & replaced:
+        told.append(f"{names_of(gone)} {_put_back_from(gone, current)}")
+    if told:
+        text = f"the work tree of {task.id} was edited after its tests had run: {'; '.join(told)}"
+        history.record(Warned(text=text))
+
+
+def _put_back_from(names: frozenset[bytes], kept: Snapshot) -> str:
+    first = shlex.quote(file_name(min(names)))
+    return f"put back; as edited: git restore --source={kept.commit[:12]} -- {first}{' …' if len(names) > 1 else ''}"
 
 
 def put_back_protected(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> None:
@@ -194,6 +210,10 @@ def _escalated(workspace: Workspace, history: History, snapshots: Snapshots, tas
     ref = f"refs/iterctl/{history.run}/{task.id}/{task.attempts[-1].iteration}-end"
     current = snapshots.take(ref, f"iterctl {history.run} {task.id} at the end")
     if commit and snapshots.tree_of(commit) != current.tree:
-        forget_bytecode(workspace.root, snapshots.changed_names(current.commit, commit))
+        names = frozenset(snapshots.changed_names(current.commit, commit))
+        if edited := _edited_since(snapshots, task, current) & names:
+            text = f"the work tree of {task.id} was edited after the last iteration: {names_of(edited)}"
+            history.record(Warned(text=f"{text} {_put_back_from(edited, current)}"))
+        forget_bytecode(workspace.root, tuple(names))
         snapshots.restore(commit)
     return Settled(task=task.id, holds=holds, iteration=iteration, commit=commit or current.commit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -542,28 +543,63 @@ def test_poisoned_bytecode_does_not_outlive_the_run(project: Project) -> None:
     assert not Path(compiled).exists()
 
 
+def person(project: Project, tmp_path: Path, condition: str, **writes: str) -> str:
+    """A command for the room's preparation, which runs while the gate works: it stands for a person at their editor."""
+    here = tmp_path / "person.py"
+    files = {name.replace("_", ".", 1): content for name, content in writes.items()}
+    here.write_text(
+        f"import os, pathlib\nos.chdir({str(project.root)!r})\nif {condition}:\n"
+        f"    for name, content in {files!r}.items():\n        pathlib.Path(name).write_text(content)\n"
+    )
+    return f"[[{sys.executable}, {here}]]"
+
+
 def test_what_a_person_does_while_the_gate_works_is_not_undone(project: Project, tmp_path: Path) -> None:
     """A person goes on in the same tree: their files are theirs, and what is in the way of the result is kept."""
     project.write("README.md", "first\n")
     project.git("add", "-A")
     project.git("commit", "-q", "-m", "readme")
-    hook = (
-        "import pathlib\npathlib.Path('notes.txt').write_text('mine')\npathlib.Path('README.md').write_text('edited')\n"
-    )
-    project.write("test_calc.py", TESTS)
     project.agent({"write": {"calc.py": FIXED}})
-    # The room's preparation runs while the gate works; it stands for a person at their editor.
-    here = tmp_path / "person.py"
-    here.write_text(
-        f"import os\nos.chdir({str(project.root)!r})\nif 'number * 2' in open('calc.py').read():\n"
-        + "".join(f"    {line}\n" for line in hook.splitlines())
+    prepare = person(
+        project,
+        tmp_path,
+        "'number * 2' in open('calc.py').read()",
+        notes_txt="mine",
+        README_md="edited",
+        calc_py=FIXED + "# hours of work\n",
     )
-    plan(project, f"settings:\n  agent: a\n  prepare: [[{sys.executable}, {here}]]\n" + AGENTS)
+    plan(project, f"settings:\n  agent: a\n  prepare: {prepare}\n" + AGENTS)
     code, _, err = run(project)
     assert code == 0, err
     assert (project.root / "notes.txt").read_text() == "mine"
     assert (project.root / "README.md").read_text() == "edited"
-    assert "was edited after its tests had run" in err
+    assert (project.root / "calc.py").read_text() == FIXED
+    told = " ".join(err.split())
+    assert (
+        "was edited after its tests had run: README.md, notes.txt stayed as edited; calc.py put back; as edited:"
+        in told
+    )
+    command = re.search(r"git (restore --source=\w+ -- calc\.py)", told)
+    assert command is not None
+    project.git(*command[1].split())
+    assert "hours of work" in (project.root / "calc.py").read_text()
+
+
+def test_what_a_person_does_before_an_escalation_puts_the_tree_back_is_named(project: Project, tmp_path: Path) -> None:
+    project.agent({"write": {"test_calc.py": WEAK, "calc.py": BROKEN + "# tried\n"}})
+    prepare = person(project, tmp_path, "'(2, 3)' in open('test_calc.py').read()", notes_txt="mine")
+    settings = f"settings:\n  agent: a\n  max_iterations: 1\n  on_escalate: base\n  prepare: {prepare}\n"
+    plan(project, settings + AGENTS)
+    code, _, err = run(project)
+    assert code == 10, err
+    assert not (project.root / "notes.txt").exists()
+    told = " ".join(err.split())
+    command = re.search(
+        r"after the last iteration: notes\.txt put back; as edited: git (restore --source=\w+ -- \S+)", told
+    )
+    assert command is not None, err
+    project.git(*command[1].split())
+    assert (project.root / "notes.txt").read_text() == "mine"
 
 
 def test_tests_that_build_on_each_other_are_for_somebody_to_look_at(project: Project) -> None:
