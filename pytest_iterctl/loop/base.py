@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_iterctl.control.evidence import Proof
+from pytest_iterctl.control.evidence import LeftOut, Proof
 from pytest_iterctl.control.state import TaskState
 from pytest_iterctl.errors import StoreError
 from pytest_iterctl.gate.baseline import Baseline, BaselineRun, Place
 from pytest_iterctl.gate.globs import matches
 from pytest_iterctl.gate.protected import Protection
 from pytest_iterctl.gate.watched import Watched
+from pytest_iterctl.loop.outside import Outside
 from pytest_iterctl.loop.protecting import protection_of
 from pytest_iterctl.loop.rooms import Examiner
 from pytest_iterctl.loop.testing import Bench, Tested, Tick
@@ -255,6 +256,7 @@ class Bases:
             # A file of the base that an agent makes git ignore was not planted either.
             names = sorted(os.fsdecode(name) for name in {*self.ignored(), *filter(_is_hook, manifest.files)})
             write_whole(folder / "ignored.json", json.dumps(names).encode())
+            write_whole(folder / "outside.json", self._outside().document())
         stamps.write(folder / "stamps.jsonl")
         manifest.write(folder / "manifest.jsonl")
         return manifest, stamps
@@ -263,10 +265,19 @@ class Bases:
         """What has appeared since where git does not look, and is loaded all the same by pytest or Python."""
         return tuple(filter(_is_hook, self._newly_ignored(task)))
 
-    def ignored_since(self, task: str) -> tuple[str, ...]:
-        """What else has appeared there and may be part of a solution: caches of tools are not."""
+    def unseen_since(self, task: str) -> tuple[LeftOut, ...]:
+        """What else has come or changed that no snapshot holds and that may matter: caches of tools do not."""
         names = (file_name(name) for name in self._newly_ignored(task))
-        return tuple(name for name in names if not _CACHE.search(name))[:_SHOWN]
+        new = tuple(LeftOut(path=name, reason="is ignored by git") for name in names if not _CACHE.search(name))
+        try:
+            before = Outside.of_document((self.folder(task) / "outside.json").read_bytes())
+        except (OSError, ValueError, LookupError, TypeError):
+            return new[:_SHOWN]
+        return (*new, *self._outside().since(before))[:_SHOWN]
+
+    def _outside(self) -> Outside:
+        ignored = (name for name in self.ignored() if not _CACHE.search(file_name(name)))
+        return Outside.seen(self.repository, self.snapshots, ignored)
 
     def _newly_ignored(self, task: str) -> tuple[bytes, ...]:
         try:

@@ -194,7 +194,7 @@ class Judge:
         if left_out:
             return protected or list(left_out)
         return [
-            *(LeftOut(path=path, reason="is ignored by git") for path in self.bases.ignored_since(self.task.id)),
+            *self.bases.unseen_since(self.task.id),
             *(LeftOut(path=path, reason="is written by the tests") for path in map(file_name, trial.base.written)),
         ]
 

@@ -102,7 +102,8 @@ def without(paths: str, *, protected: bool) -> Gap:
     if protected:
         text = f"the tests pass only with changes to {paths}, which are restored before judging"
         return Gap("protected-edit", text, f"undo the changes to {paths} and mend the code; if a test is wrong, say so")
-    text = f"the tests pass only with {paths}, which can't be part of the result (linked, compiled or ignored by git)"
+    kinds = "linked, compiled, ignored by git, an empty folder, or too large for a snapshot"
+    text = f"the tests pass only with {paths}, which can't be part of the result ({kinds})"
     return Gap("left-out", text, f"make it work without {paths}")
 
 

@@ -100,6 +100,11 @@ class Snapshots:
         filled = (name for name in self._index.submodules if _has_content(self.repository.root / os.fsdecode(name)))
         return survey_of(untracked, self._limits, submodules=filled, absent=len(self._index.absent))
 
+    def too_large(self) -> tuple[bytes, ...]:
+        """Untracked files that no snapshot takes in for their size, those of before the run among them."""
+        untracked = self._index.untracked()
+        return tuple(name for name in (*untracked.huge, *untracked.settled) if not name.endswith(b"/"))
+
     def restore(self, commit: str) -> bool:
         """Make the work tree what it was in that snapshot; whether that changed anything.
 

@@ -631,6 +631,34 @@ def test_a_new_file_that_git_ignores_is_named(project: Project) -> None:
     assert code == 0
 
 
+@pytest.mark.parametrize(
+    ("product", "command", "named"),
+    [
+        ("(here / 'out').is_dir()", "mkdir out", "out/"),
+        ("'EUR' in (here / '.env').read_text()", "echo CURRENCY=EUR >> .env", ".env"),
+        ("(here / 'weights').exists()", "truncate -s 60M weights", "weights"),
+    ],
+)
+def test_what_no_snapshot_holds_is_a_reason_that_is_told(
+    project: Project, product: str, command: str, named: str
+) -> None:
+    project.write(".gitignore", "__pycache__/\n.pytest_cache/\n.env\n")
+    where = f"import pathlib\n\nhere = pathlib.Path(__file__).parent\n\n\ndef ready():\n    return {product}\n"
+    project.write("place.py", where)
+    project.write("test_place.py", "from place import here, ready\n\n\ndef test_ready():\n    assert ready()\n")
+    project.git("add", "-A")
+    project.git("commit", "-q", "-m", "place")
+    project.write(".env", "COLOUR=blue\n")
+    (project.tools / "agent.sh").write_text(f"[ -e {project.tools}/done ] || {command}\ntouch {project.tools}/done\n")
+    ran = project.pytest(
+        *("--iterate", "--iterate-format=json", f"--iterate-agent=sh {project.tools / 'agent.sh'}"),
+        *("--iterate-max=1", "test_place.py"),
+    )
+    (task,) = ran.json["tasks"]
+    assert task["gate"]["evidence"]["verdict"] == "gaps"
+    assert f"the tests pass only with {named}" in json.dumps(task)
+
+
 def test_a_reader_of_files_may_read_the_tests_data(project: Project) -> None:
     project.write("tests/data/prices.csv", "a,1\n")
     project.write("calc.py", "def load(path):\n    raise NotImplementedError\n")
