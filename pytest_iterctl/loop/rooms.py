@@ -123,7 +123,7 @@ class Examiner:
 
         `keep_bytecode` is for runs of the base alone: what they compile spares others the time.
         """
-        with self._opened(change, also, sources) as room:
+        with self._opened(change, also, sources, for_pytest=task.test is None) as room:
             inside = InRoom(room, self.root, self._exam_file(room, exam or Exam()), self._variables())
             where = room.tree / os.path.relpath(self.bench.directory, self.root)
             bench = replace(self.bench, directory=where, inside=inside)
@@ -143,18 +143,20 @@ class Examiner:
 
     @contextmanager
     def _opened(
-        self, change: Contribution, also: Manifest | None, sources: Mapping[str, bytes] | None
+        self, change: Contribution, also: Manifest | None, sources: Mapping[str, bytes] | None, *, for_pytest: bool
     ) -> Iterator[Room]:
         name = self.root.name or "tree"
         with open_room(self.vault, self.base, change, self.place, name=name, also=also, bytecode=self.bytecode) as room:
             # pytest looks for its configuration in the folders above, too: here is the one that the base had there.
-            (room.tree.parent / "pytest.ini").write_bytes(b"[pytest]\n")
+            # A command that starts pytest by itself says nothing about it, and would name its tests by this one.
+            if for_pytest:
+                (room.tree.parent / "pytest.ini").write_bytes(b"[pytest]\n")
             if self.installed and not self.bytecode.files:
                 folders, _ = installed_folders(self.facts, self.root)
                 lay_installed(self.installed, folders, room.bytecode, before=self.first_agent)
             outside = self._configuration_above()
             if outside is not None:
-                (room.tree.parent / "pytest.ini").unlink()
+                (room.tree.parent / "pytest.ini").unlink(missing_ok=True)
                 (room.tree.parent / outside[0]).write_bytes(outside[1])
             for path, content in (sources or {}).items():
                 target = room.tree / path

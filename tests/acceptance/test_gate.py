@@ -466,6 +466,24 @@ def test_test_commands_get_the_same_room(project: Project) -> None:
     assert (project.root / "tests/suite.py").read_text() == COMMAND_SUITE
 
 
+def test_a_command_that_starts_pytest_where_nothing_configures_it_is_proved(project: Project) -> None:
+    (project.root / "pytest.ini").unlink()
+    (project.root / "test_calc.py").unlink()
+    project.write("tests/test_calc.py", TESTS)
+    project.write(".gitignore", "__pycache__/\nreport.xml\n")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=report.xml", "tests"]
+    project.git("add", "-A")
+    plan(
+        project,
+        "settings: { agent: a }\n" + AGENTS + "tasks:\n  - id: t\n    prompt: double it\n"
+        f"    test: {{ command: {json.dumps(words)}, junit: report.xml }}\n",
+    )
+    project.agent({"write": {"calc.py": FIXED}})
+    code, task, err = run(project)
+    assert code == 0, err
+    assert task["state"] == "proceed"
+
+
 def test_a_suite_that_is_green_already_is_proved_in_the_room(project: Project) -> None:
     project.write("calc.py", FIXED)
     code, task, err = result(project)
