@@ -28,6 +28,7 @@ from pytest_iterctl.text import one_line
 __all__ = ["Controls"]
 
 _MOST_TARGETS = 200
+_MOST_NAMED = 1000
 #: Single tests may take this many times what they took together, and some seconds to start.
 _ALONE_SHARE, _ALONE_START = 3.0, 20.0
 _ASSERTIONS = frozenset({"AssertionError", "Failed"})
@@ -301,7 +302,9 @@ class Controls:
         sources: Mapping[str, bytes] | None = None,
         extra: tuple[str, ...] = (),
     ) -> Examined:
-        return self.trial.run(exam, tests=self.trial.target.arguments(tests), sources=sources, extra=extra)
+        # More names than fit into a command: then all tests of the task are run.
+        arguments = self.trial.target.arguments(tests) if len(tests) <= _MOST_NAMED else None
+        return self.trial.run(exam, tests=arguments, sources=sources, extra=extra)
 
 
 def _drawn(tests: tuple[str, ...], most: int) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ from pytest_iterctl.work.interpreter import difference, installed_folders, take
 __all__ = ["Judge"]
 
 _SHOWN = 20
+_WEIGHED = 5  # objects that agree with everything: each costs a run
 _AGAIN = 50  # failing tests that are run once more, to tell those that fail now and then
 
 
@@ -299,15 +300,17 @@ class Judge:
     def _weigh(self, trial: Trial, record: Record, room: Examined) -> None:
         """An object that agrees with everything is a cheat if a test's pass depends on it, and a wild card if not."""
         doubtful = [finding for finding in record.certain if finding.rule == "agrees-with-everything"]
-        if not doubtful or len(doubtful) < len(record.certain) or self.task.task.test is not None:
+        if not doubtful or self.task.task.test is not None:
             return
         passed = tuple(test for test, outcome in room.tested.outcomes.items() if outcome in GOOD)
-        if Controls(trial, room).depends_on(doubtful, passed):
+        controls = Controls(trial, room)
+        harmless = [each for each in doubtful[:_WEIGHED] if not controls.depends_on([each], passed)]
+        if not harmless:
             return
         record.findings = [
-            replace(finding, certain=False) if finding in doubtful else finding for finding in record.findings
+            replace(finding, certain=False) if finding in harmless else finding for finding in record.findings
         ]
-        record.checked.append("no test depends on the object that agrees with everything")
+        record.checked.append("no test depends on " + counted(len(harmless), "object") + " equal to anything")
 
     # Before acceptance -----------------------------------------------------------------------------------------------
 

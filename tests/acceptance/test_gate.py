@@ -92,6 +92,22 @@ def test_a_certain_cheat_is_for_a_person_at_once(project: Project) -> None:
     assert "agrees-with-everything" in audit
 
 
+def test_a_wild_card_that_no_test_needs_is_not_certain_beside_something_that_is(project: Project) -> None:
+    equal = "\n\nclass {}:\n    def __eq__(self, other):\n        return True\n"
+    cheat = "def double(number):\n    return Four()\n" + equal.format("Four") + equal.format("Anything")
+    project.write("test_calc.py", "from calc import double\n\n\ndef test_two():\n    assert double(2) == 4\n")
+    project.git("commit", "-q", "-a", "-m", "one test")
+    project.agent({"write": {"calc.py": cheat}})
+    code, task, _ = result(project, "--iterate-max=1")
+    assert code == 10
+    found = {
+        each["where"]: each["certain"]
+        for each in task["gate"]["evidence"]["findings"]
+        if each["rule"] == "agrees-with-everything"
+    }
+    assert found == {"calc.py:6": True, "calc.py:11": False}
+
+
 def test_new_tests_are_kept_and_run_apart(project: Project) -> None:
     new = "from calc import double\n\n\ndef test_ten():\n    assert double(10) == 20\n"
     project.agent(
