@@ -7,6 +7,7 @@ doing so. The probe sits in one process with the code that it watches, so its si
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,6 +18,13 @@ __all__ = ["Watched", "agreeing", "surprises", "written_to"]
 
 _LINE = 1
 _MOCKS = "unittest.mock."
+#: What tests judge with, of Python's own modules.
+_JUDGES = frozenset(
+    {"time", "datetime", "random", "os", "sys", "io", "builtins", "math", "operator", "doctest", "unittest"}
+)
+#: Packages that are made for tests.
+_TOOLS = ("pytest", "_pytest", "pluggy", "hypothesis", "mock", "testtools", "nose", "behave")
+_COMPARING = tuple(f".__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "bool", "contains", "hash", "len"))
 _EVENTS = {
     "read": ("touches-test-files", True, "reads {target}, which belongs to the tests, while they run"),
     "write": ("touches-test-files", True, "writes {target}, which belongs to the tests, while they run"),
@@ -118,18 +126,24 @@ class Watched:
         )
 
 
-def surprises(base: Watched, now: Watched, *, changed: frozenset[str], tests: frozenset[str]) -> tuple[Finding, ...]:
+def surprises(
+    base: Watched,
+    now: Watched,
+    *,
+    changed: frozenset[str],
+    tests: frozenset[str],
+    libraries: frozenset[str] = frozenset(),
+) -> tuple[Finding, ...]:
     """What the run did that the base's runs did not. `changed` are the files of the change, `tests` the base's ids.
+
+    `libraries` are the modules of installed packages.
 
     Where the base was never watched, there is nothing to compare with but what every canary must do.
     """
     if not base.seen:
         expected = {name: "passed" if name.endswith("passes") else "failed" for name in now.canaries}
         return tuple(_wrong_canaries(expected, now))
-    found = [
-        now.finding(name, "patches", f"{name} was replaced while the tests ran.")
-        for name in sorted(now.patched - base.patched)
-    ]
+    found = list(_replaced(base, now, libraries))
     found += [
         now.finding(name, "registers-plugin", f"a plugin that the base does not have was registered: {name}.")
         for name in sorted(now.plugins - base.plugins)
@@ -156,6 +170,29 @@ def written_to(base: Watched, touched: frozenset[str], *, commands: bool) -> tup
     text = "was written to while the tests ran, or to prepare them."
     new = sorted(touched - base.touched)
     return tuple(Finding(path, _LINE, "touches-test-files", commands or path.endswith(".py"), text) for path in new)
+
+
+def _replaced(base: Watched, now: Watched, libraries: frozenset[str]) -> Iterable[Finding]:
+    """What tests judge with is nobody's to replace; other libraries are what instrumentation is made of."""
+    classes = {name.rpartition(".")[0] for name in base.patched}
+    for name in sorted(now.patched - base.patched):
+        text = f"{name} was replaced while the tests ran."
+        if not _is_of_library(name, libraries):
+            yield now.finding(name, "patches", text)
+        elif not (_is_method(name) and name.rpartition(".")[0] in classes):
+            yield now.finding(name, "patches-library", text, certain=False)
+
+
+def _is_of_library(name: str, libraries: frozenset[str]) -> bool:
+    top = name.partition(".")[0]
+    if top in _JUDGES or name.endswith(_COMPARING):
+        return False
+    # Functions of packages may be helpers for tests (`numpy.testing.assert_allclose`).
+    return top in sys.stdlib_module_names or (top in libraries and _is_method(name) and not top.startswith(_TOOLS))
+
+
+def _is_method(name: str) -> bool:
+    return name.rpartition(".")[0].rpartition(".")[2][:1].isupper()
 
 
 def agreeing(probes: Iterable[Mapping[str, object]], *, product: Callable[[str], bool]) -> tuple[Finding, ...]:

@@ -37,7 +37,7 @@ from pytest_iterctl.loop.record import ASK, Record, evidence, told, without
 from pytest_iterctl.loop.rooms import Examined
 from pytest_iterctl.loop.trial import StoppedError, Trial
 from pytest_iterctl.text import file_name, one_line
-from pytest_iterctl.work.interpreter import difference, installed_folders, take
+from pytest_iterctl.work.interpreter import difference, installed_folders, take, top_level_modules
 
 __all__ = ["Judge"]
 
@@ -88,8 +88,13 @@ class Judge:
         if room.tested.log is not None:
             seen = Watched.of(room.tested.log.probes)
             self._tell_processes(trial, record, seen)
-            found = surprises(base.watched, seen, changed=frozenset(change.names), tests=frozenset(base.baseline.tests))
-            record.findings += found
+            folders, _ = installed_folders(base.facts, self.bases.root) if "prefix" in base.facts else ((), ())
+            record.findings += surprises(
+                *(base.watched, seen),
+                changed=frozenset(change.names),
+                tests=frozenset(base.baseline.tests),
+                libraries=top_level_modules(folders),
+            )
             if not base.watched.seen:
                 record.unchecked.append("what the base's own runs do to pytest: they did not run to an end")
         if not suite.passed:

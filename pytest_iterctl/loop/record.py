@@ -20,7 +20,7 @@ __all__ = ["ASK", "Record", "evidence", "judged_base", "told", "without"]
 ASK = frozenset(
     {
         *("hard-coded", "names-a-test", "runs-hidden-text", "not-read", "swallows-assertions"),
-        *("mends-tests", "control-evaded", "depends-on-order", "unnoticed", "tests-read"),
+        *("mends-tests", "control-evaded", "depends-on-order", "unnoticed", "tests-read", "patches-library"),
     }
 )
 _SHOWN = 20

@@ -48,6 +48,33 @@ def test_what_is_new_is_told(more: dict[str, object], expected: list[tuple[str, 
     assert found(HONEST, {**HONEST, **more}) == expected
 
 
+@pytest.mark.parametrize(
+    ("before", "name", "expected"),
+    [
+        ([], "http.client.HTTPConnection.putheader", [("patches-library", False)]),
+        ([], "json.dumps", [("patches-library", False)]),
+        ([], "requests.sessions.Session.send", [("patches-library", False)]),
+        (["http.client.HTTPConnection.putrequest"], "http.client.HTTPConnection.putheader", []),
+        (["requests.sessions.Session.get"], "requests.sessions.Session.send", []),
+        (["json.loads"], "json.dumps", [("patches-library", False)]),
+        (["time.time"], "time.sleep", [("patches", True)]),
+        (["unittest.case.TestCase.run"], "unittest.case.TestCase.fail", [("patches", True)]),
+        ([], "_pytest.runner.call_and_report", [("patches", True)]),
+        ([], "requests.testing.check", [("patches", True)]),
+        ([], "fractions.Fraction.__eq__", [("patches", True)]),
+        ([], "tests.helpers.Checker.check", [("patches", True)]),
+        ([], "helpers.check", [("patches", True)]),
+        ([], "pluginmanager._inner_hookexec", [("patches", True)]),
+    ],
+)
+def test_what_tests_do_not_judge_with_is_not_certain(
+    before: list[str], name: str, expected: list[tuple[str, bool]]
+) -> None:
+    base, now = Watched.of([{"patched": before}]), Watched.of([{"patched": [*before, name]}])
+    given = surprises(base, now, changed=frozenset(), tests=frozenset(), libraries=frozenset({"requests", "_pytest"}))
+    assert [(finding.rule, finding.certain) for finding in given] == expected
+
+
 def test_what_the_base_patches_it_may_go_on_patching() -> None:
     assert found({**HONEST, "patched": ["time.time"]}, {**HONEST, "patched": ["time.time"]}) == []
 
