@@ -20,6 +20,7 @@ from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.conversions import Conversions
 from pytest_iterctl.work.git import Answer, Repository, failure
+from pytest_iterctl.work.placing import PARTIAL
 from pytest_iterctl.work.untracked import Limits, Untracked, excess, sort_untracked
 
 __all__ = ["OWN_FOLDER", "Captured", "PrivateIndex", "copy_index"]
@@ -213,6 +214,7 @@ class PrivateIndex:
 
     def _list_untracked(self) -> Answer:
         more = self._excluded.read_bytes().split(b"\0")[:-1] if self._excluded.exists() else []
+        more.append(b"*" + PARTIAL)  # nobody's work
         excluded = (f"--exclude={os.fsdecode(pattern)}" for pattern in more)
         arguments = ("ls-files", "-z", "-o", "--exclude-standard", "--exclude=/.iterctl", *excluded)
         answer = self.ask(*arguments)

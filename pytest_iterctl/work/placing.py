@@ -11,8 +11,10 @@ from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.vault import Kept, Vault
 
-__all__ = ["put_back", "put_where_plain", "take_away"]
+__all__ = ["PARTIAL", "put_back", "put_where_plain", "take_away"]
 
+#: How the name of a file ends that is only half written; a kill may leave it there until the run goes on.
+PARTIAL = b".iterctl-partial"
 _READABLE = 0o400
 
 
@@ -69,7 +71,7 @@ def put_back(vault: Vault, root: Path, name: bytes, kept: Kept) -> None:
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.lstat(path).st_mode):
                 os.rmdir(path)  # noqa: PTH106 - names are bytes
-        partial = path + b".iterctl-partial"
+        partial = path + PARTIAL
         with suppress(FileNotFoundError):
             os.unlink(partial)  # noqa: PTH108 - names are bytes
         data = vault.content(kept)

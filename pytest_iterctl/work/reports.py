@@ -38,20 +38,26 @@ def is_loaded(name: bytes) -> bool:
 def lay_reports(asked: Iterable[str], tree: Path, root: Path, target: Path) -> tuple[bytes, ...]:
     """Write the reports of a run in `tree` to `target`, with the root's paths in them; their names below it.
 
-    `asked` are files and folders. What lies outside of the tree, is linked, loaded, or too large is passed over.
+    `asked` are files and folders. What lies outside of the tree, is linked, loaded, too large or unreadable is passed
+    over: it is no reason to judge otherwise.
     """
     found: list[bytes] = []
     left = _MOST_BYTES
     tree = tree.resolve()
     for path in _files(asked, tree):
         name = os.fsencode(path.relative_to(tree))
-        size = path.lstat().st_size
-        if is_loaded(name) or size > _LARGEST or size > left or len(found) >= _MOST_FILES:
+        place = target / os.fsdecode(name)
+        try:
+            size = path.lstat().st_size
+            if is_loaded(name) or size > _LARGEST or size > left or len(found) >= _MOST_FILES:
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _write(path, place, tree, root)
+        except OSError:
+            with suppress(OSError):
+                place.unlink(missing_ok=True)
             continue
         left -= size
-        place = target / os.fsdecode(name)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, place, tree, root)
         found.append(name)
     return tuple(found)
 
@@ -59,7 +65,7 @@ def lay_reports(asked: Iterable[str], tree: Path, root: Path, target: Path) -> t
 def _files(asked: Iterable[str], tree: Path) -> Iterator[Path]:
     for each in dict.fromkeys(asked):
         path = Path(os.path.normpath(each))
-        if not path.is_relative_to(tree) or not path.resolve().is_relative_to(tree):
+        if not path.is_relative_to(tree) or not Path(os.path.realpath(path)).is_relative_to(tree):
             continue
         # Never the whole tree, whatever a run says that it was asked for.
         inner = sorted(path.rglob("*")) if path.is_dir() and path != tree else [path]

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,3 +119,19 @@ def test_what_python_or_pytest_loads_is_no_report(name: str) -> None:
 @pytest.mark.parametrize("name", ["coverage.xml", ".coverage", "htmlcov/index.html", "py", "setup.cfg.xml"])
 def test_data_may_be_a_report(name: str) -> None:
     assert not is_loaded(os.fsencode(name))
+
+
+def test_what_can_not_be_read_is_passed_over(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.xml", "closed.xml", "c.xml"):
+        (tree / name).write_text(name)
+    (tree / "loop.xml").symlink_to("loop.xml")
+    opened = Path.open
+
+    def refusing(self: Path, *arguments: Any, **named: Any) -> Any:
+        if self.name == "closed.xml":
+            raise PermissionError(13, "Permission denied", str(self))
+        return opened(self, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    asked = ("a.xml", "closed.xml", "loop.xml", "c.xml")
+    assert taken(tree, *asked) == {"a.xml": b"a.xml", "c.xml": b"c.xml"}

@@ -528,6 +528,14 @@ def test_what_an_agent_leaves_lying_about_is_in_no_snapshot_and_survives_a_resto
     assert again.take(NEXT, "next").tree == base.tree
 
 
+def test_what_a_kill_left_half_written_is_nobody_s_change(world: World) -> None:
+    world.plain()
+    snapshots = snapshots_of(world)
+    base = snapshots.take(BASE, "base")
+    world.write("package/module.py.iterctl-partial", "one\n")
+    assert snapshots.take(NEXT, "after the kill").tree == base.tree
+
+
 def test_a_tracked_file_is_captured_though_agents_leave_such_files(world: World) -> None:
     world.plain()
     world.write(".tool.conf", "one\n")
