@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from pytest_iterctl.gate.assertions import spoils_assertions
 from pytest_iterctl.gate.ending import process_ends, stops_at_import
 from pytest_iterctl.gate.equality import agrees_with_everything
 from pytest_iterctl.gate.findings import Finding, Sign
@@ -36,6 +37,7 @@ _RULES: tuple[Rule, ...] = (
     steers_outcome,
     asks_whether_it_is_tested,
     patches,
+    spoils_assertions,
     names_its_judge,
     reaches_into_pytest,
     agrees_with_everything,
