@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from pytest_iterctl.gate.assertions import spoils_assertions
+from pytest_iterctl.gate.data_programs import runs_data
 from pytest_iterctl.gate.ending import process_ends, stops_at_import
 from pytest_iterctl.gate.equality import agrees_with_everything
 from pytest_iterctl.gate.findings import Finding, Sign
@@ -70,19 +71,22 @@ def audit(
     is_protected: Callable[[str], bool],
     green: bool = False,
     added: Collection[str] = (),
+    changed: Collection[str] = (),
 ) -> tuple[Finding, ...]:
     """The findings of a change, sorted by place.
 
     Both mappings cover the same files: all of them, or only those that differ. `added` names new files that are in
-    neither, because nobody reads them. Protected files and files that aren't Python are not looked at. A file that
-    can't be read as a program is said to be `not-read`; one with a syntax error is nobody's finding, because its tests
-    will tell - unless the tests are `green` with it.
+    neither, because nobody reads them, and `changed` files of the base of that kind. Protected files and files that
+    aren't Python are not looked at. A file that can't be read as a program is said to be `not-read`; one with a syntax
+    error is nobody's finding, because its tests will tell - unless the tests are `green` with it.
     """
-    data = {
-        path for path in {*after, *added} - before.keys() if not path.endswith(_PROGRAMS) and not is_protected(path)
-    }
-    rules = (*_RULES, runs_hidden_text(frozenset(data)), touches_test_files(is_protected))
     differing = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    unread = {path for path in {*after, *added, *changed} if not (path.endswith(_PROGRAMS) or is_protected(path))}
+    data = unread - before.keys() - {*changed}
+    brought = data | (unread & {*differing, *changed})
+    common = (*_RULES, runs_hidden_text(frozenset(data)), touches_test_files(is_protected))
+    # The base can't have read what only comes with the change: a load that it had is new with another file.
+    rules, old_rules = ((*common, runs_data(files)) for files in (frozenset(brought), frozenset[str]()))
     mine = sorted(path for path in differing if path.endswith(_PROGRAMS) and not is_protected(path))
 
     @cache
@@ -106,7 +110,7 @@ def audit(
         found
         for path in mine
         if path in before
-        for found in _read(path, before[path], rules, helper=path not in gone and is_test_helper(path), green=green)
+        for found in _read(path, before[path], old_rules, helper=path not in gone and is_test_helper(path), green=green)
     ]
     return tuple(sorted({_eased(found, was_about) for found in _added(old, new, gone)}))
 

@@ -10,7 +10,7 @@ from pytest_iterctl.gate.findings import Sign
 from pytest_iterctl.gate.paths import is_about, is_program
 from pytest_iterctl.gate.source import Source
 
-__all__ = ["hides_code", "runs_hidden_text"]
+__all__ = ["hides_code", "is_brought", "runs_hidden_text"]
 
 _RULE = "runs-hidden-text"
 _FROM_FILE = "reads from a data file"
@@ -69,13 +69,13 @@ def runs_hidden_text(added: frozenset[str]) -> Callable[[Source], Iterator[Sign]
             if (run := names & _RUNS) and node.args:
                 what = min(run).removeprefix("builtins.")
                 origin = _origin(source, node.args[0])
-                brought = origin == _FROM_FILE and _is_brought(source, node.args[0], added)
+                brought = origin == _FROM_FILE and is_brought(source, node.args[0], added)
                 certain = brought or (origin == "decodes" and not aside)
                 if origin and (certain or origin == "decodes" or not aside):
                     text = f"runs a program with {what} that it {origin} first, where nobody can read it."
                     yield Sign(node, _RULE, certain and not source.helper, what, text)
             elif names & _UNMARSHALS and node.args:
-                certain = _is_brought(source, node.args[0], added) and not source.helper
+                certain = is_brought(source, node.args[0], added) and not source.helper
                 if certain or not aside:
                     yield Sign(node, _RULE, certain, "marshal", "makes code of bytes with marshal: nobody can read it.")
             else:
@@ -96,7 +96,7 @@ def _loaded(
     path = call.args[place] if len(call.args) > place else next(by_name, None)
     if path is None:
         return
-    brought = _is_brought(source, path, added)
+    brought = is_brought(source, path, added)
     own = source.text(path) is not None or any(source.names(each) & _OWN for each in source.expressions(path))
     if brought or (own and not aside and not _names_a_program(source, path) and not _is_module_itself(source, path)):
         text = f"runs a file with {loader} that is no source, so that nobody reads it."
@@ -109,7 +109,7 @@ def _is_module_itself(source: Source, path: ast.expr) -> bool:
     return not any(text and "." in text.strip("./") for text in texts)
 
 
-def _is_brought(source: Source, node: ast.expr, added: frozenset[str]) -> bool:
+def is_brought(source: Source, node: ast.expr, added: frozenset[str]) -> bool:
     """Whether a file is meant that comes with the change: by its name, or beside the module with another ending."""
     if not added:
         return False

@@ -26,8 +26,8 @@ def stored_attributes(source: Source, node: ast.AST) -> Iterator[Stored]:
             yield Stored(owner, attribute, source.stored(node))
         case ast.Subscript(value=table, slice=key, ctx=ast.Store() | ast.Del()):
             owner_of_table = _owner(source, table)
-            if owner_of_table is not None and (attribute := source.text(key)):
-                yield Stored(owner_of_table, attribute, source.stored(node))
+            if owner_of_table is not None and (name := source.text(key)):
+                yield Stored(owner_of_table, name, source.stored(node))
         case ast.Call():
             yield from _stored_by_call(source, node)
         case _:
