@@ -20,6 +20,7 @@ from pytest_iterctl.gate.findings import Finding, Sign
 from pytest_iterctl.gate.framework import asks_whether_it_is_tested, imports_framework, steers_outcome
 from pytest_iterctl.gate.hiding import hides_code, runs_hidden_text
 from pytest_iterctl.gate.judges import names_its_judge, reaches_into_pytest
+from pytest_iterctl.gate.leaving import exits_that_let_out, leaves_otherwise, suppresses_as_class
 from pytest_iterctl.gate.looking import looks_at_callers, touches_test_files, watches_interpreter
 from pytest_iterctl.gate.patching import patches
 from pytest_iterctl.gate.paths import is_plugin, is_test_helper
@@ -46,6 +47,7 @@ _RULES: tuple[Rule, ...] = (
     watches_interpreter,
     hides_code,
     swallows_assertions,
+    suppresses_as_class,
 )
 _PROGRAMS = (".py", ".pyw")
 _NOT_READ = "not-read"
@@ -84,10 +86,11 @@ def audit(
     unread = {path for path in {*after, *added, *changed} if not (path.endswith(_PROGRAMS) or is_protected(path))}
     data = unread - before.keys() - {*changed}
     brought = data | (unread & {*differing, *changed})
-    common = (*_RULES, runs_hidden_text(frozenset(data)), touches_test_files(is_protected))
+    mine = sorted(path for path in differing if path.endswith(_PROGRAMS) and not is_protected(path))
+    let_out = exits_that_let_out([before[path] for path in mine if path in before])
+    common = (*_RULES, runs_hidden_text(frozenset(data)), touches_test_files(is_protected), leaves_otherwise(let_out))
     # The base can't have read what only comes with the change: a load that it had is new with another file.
     rules, old_rules = ((*common, runs_data(files)) for files in (frozenset(brought), frozenset[str]()))
-    mine = sorted(path for path in differing if path.endswith(_PROGRAMS) and not is_protected(path))
 
     @cache
     def was_about(subject: str) -> bool:
