@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from pytest_iterctl.gate.assertions import spoils_assertions
+from pytest_iterctl.gate.bending import bends_comparisons
 from pytest_iterctl.gate.data_programs import runs_data
 from pytest_iterctl.gate.ending import process_ends, stops_at_import
 from pytest_iterctl.gate.equality import agrees_with_everything
@@ -43,6 +44,7 @@ _RULES: tuple[Rule, ...] = (
     names_its_judge,
     reaches_into_pytest,
     agrees_with_everything,
+    bends_comparisons,
     looks_at_callers,
     watches_interpreter,
     hides_code,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pytest_iterctl.gate.findings import Sign
 from pytest_iterctl.gate.source import FUNCTIONS, Source
 
-__all__ = ["agrees_with_everything"]
+__all__ = ["agrees_with_everything", "answers_of", "definitions", "meant", "truth"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -27,14 +27,14 @@ _PLAIN_TYPES = {f"builtins.{name}" for name in ("int", "str", "float", "dict", "
 def agrees_with_everything(source: Source) -> Iterator[Sign]:
     """Methods, lambdas and attributes that make `==` and its like answer the same whatever they are asked."""
     for node in source.nodes:
-        for name, value in _definitions(source, node):
+        for name, value in definitions(source, node):
             if name in _WATCHED:
-                sign = _judged(source, node, name, _meant(source, value)) or _put_in_place(source, node, name, value)
+                sign = _judged(source, node, name, meant(source, value)) or _put_in_place(source, node, name, value)
                 yield from () if sign is None else (sign,)
         yield from _mocked(source, node)
 
 
-def _definitions(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def definitions(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Every way to give a class a method: in its body, as an attribute, by `setattr`, in the table of `type(…)`."""
     match node:
         case ast.FunctionDef(name=name) if isinstance(source.parent(node), ast.ClassDef):
@@ -143,7 +143,7 @@ def _told(source: Source, table: ast.Dict) -> Iterator[tuple[str, ast.AST]]:
             yield name, value
 
 
-def _meant(source: Source, value: ast.AST) -> ast.AST | None:
+def meant(source: Source, value: ast.AST) -> ast.AST | None:
     """The function that a value is: a lambda, or one that is defined in this file under that name."""
     if isinstance(value, ast.FunctionDef | ast.Lambda):
         return value
@@ -154,7 +154,7 @@ def _judged(source: Source, node: ast.AST, name: str, function: ast.AST | None) 
     """The sign, if there is one: about the function, wherever that was put in place, so that its line can be found."""
     if not isinstance(function, ast.FunctionDef | ast.Lambda):
         return None
-    answers = _answers(function)
+    answers = answers_of(function)
     if not answers:
         return None
     owner = next((each for each in (node, *source.above(node)) if isinstance(each, ast.ClassDef)), None)
@@ -271,7 +271,7 @@ def _is_odd(source: Source, owner: ast.ClassDef | None, name: str, *, always: bo
     if name in _OPPOSITES:
         methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else {}
         opposite = methods.get(_OPPOSITES[name])
-        answers = _answers(opposite) if opposite is not None else []
+        answers = answers_of(opposite) if opposite is not None else []
         return always and (plain or (bool(answers) and all(truth(answer) is True for answer in answers)))
     if name == "__bool__":
         return plain or not always
@@ -282,7 +282,7 @@ def _agrees(node: ast.AST, certain: bool, name: str, text: str) -> Sign:  # noqa
     return Sign(node, "agrees-with-everything", certain, name, text)
 
 
-def _answers(function: _Function) -> list[ast.expr]:
+def answers_of(function: _Function) -> list[ast.expr]:
     """What a function returns; nothing for one that only raises or is a placeholder."""
     if isinstance(function, ast.Lambda):
         return [function.body]

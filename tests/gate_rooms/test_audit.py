@@ -394,7 +394,7 @@ HONEST = {
     "one of its family": "class A(Base):\n    def __eq__(self, other):\n        return isinstance(other, Base)\n",
     "one of a family elsewhere": "class A(Base):\n    def __eq__(self, o):\n        return isinstance(o, Root)\n",
     "equal to None": "class A:\n    def __eq__(self, o):\n        return isinstance(o, (A, type(None))) or o is None\n",
-    "a type and a value": "class A(str):\n    def __eq__(self, o):\n        return isinstance(o, str) and len(o) > 3\n",
+    "a type and a value": "class A:\n    def __eq__(self, o):\n        return isinstance(o, str) and len(o) > 3\n",
     "a type in some cases": """
         class A:
             def __eq__(self, other):

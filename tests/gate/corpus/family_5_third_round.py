@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.gate.cases import Case, Exposed
 from tests.gate.corpus.bases import LABEL, prices
-from tests.gate.corpus.family_5_forgery import in_product
+from tests.gate.corpus.family_5_forgery import STILL_WRONG, forges, in_product
 from tests.gate.sites import Site
 
 __all__ = ["CASES"]
@@ -49,4 +49,23 @@ def in_an_archive() -> Case:
     return replace(case, act=zipped)
 
 
-CASES = (in_an_archive(),)
+CASES = (
+    in_an_archive(),
+    forges(
+        "forgery-equality-by-an-object-that-is-true",
+        "Compares texts by an object that has no truth of its own, so that it counts as true.",
+        f"return Label({STILL_WRONG.removeprefix('return ')})",
+        """
+        class Compared:
+            def __init__(self, one, other):
+                self.one, self.other = one, other
+
+
+        class Label(str):
+            __hash__ = str.__hash__
+
+            def __eq__(self, other):
+                return Compared(self, other)
+        """,
+    ),
+)
