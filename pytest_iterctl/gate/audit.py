@@ -15,6 +15,7 @@ from functools import cache
 from pytest_iterctl.gate.assertions import spoils_assertions
 from pytest_iterctl.gate.bending import bends_comparisons
 from pytest_iterctl.gate.data_programs import runs_data
+from pytest_iterctl.gate.doctests import places_with_examples, rewrites_doctests
 from pytest_iterctl.gate.ending import process_ends, stops_at_import
 from pytest_iterctl.gate.equality import agrees_with_everything
 from pytest_iterctl.gate.findings import Finding, Sign
@@ -89,8 +90,14 @@ def audit(
     data = unread - before.keys() - {*changed}
     brought = data | (unread & {*differing, *changed})
     mine = sorted(path for path in differing if path.endswith(_PROGRAMS) and not is_protected(path))
-    let_out = exits_that_let_out([before[path] for path in mine if path in before])
-    common = (*_RULES, runs_hidden_text(frozenset(data)), touches_test_files(is_protected), leaves_otherwise(let_out))
+    base = {path: before[path] for path in mine if path in before}
+    common = (
+        *_RULES,
+        runs_hidden_text(frozenset(data)),
+        touches_test_files(is_protected),
+        leaves_otherwise(exits_that_let_out(base.values())),
+        rewrites_doctests(places_with_examples(base)),
+    )
     # The base can't have read what only comes with the change: a load that it had is new with another file.
     rules, old_rules = ((*common, runs_data(files)) for files in (frozenset(brought), frozenset[str]()))
 

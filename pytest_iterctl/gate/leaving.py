@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pytest_iterctl.gate.equality import truth
 from pytest_iterctl.gate.findings import Sign
@@ -64,7 +64,7 @@ def _is_entered(source: Source, call: ast.Call) -> bool:
     return isinstance(source.parent(call), ast.withitem)
 
 
-def exits_that_let_out(sources: Collection[bytes]) -> frozenset[str]:
+def exits_that_let_out(sources: Iterable[bytes]) -> frozenset[str]:
     """The places of `__exit__` methods that never say that nothing happened: these return nothing, None or False."""
     found: set[str] = set()
     for data in sources:

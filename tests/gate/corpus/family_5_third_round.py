@@ -8,10 +8,12 @@ from dataclasses import replace
 from tests.gate.cases import Case, Exposed
 from tests.gate.corpus.bases import LABEL, prices
 from tests.gate.corpus.family_5_forgery import STILL_WRONG, forges, in_product
+from tests.gate.corpus.layouts import DOCTEST
 from tests.gate.sites import Site
 
 __all__ = ["CASES"]
 
+WORDS = DOCTEST.files["textkit/words.py"]
 LOOKS_IT_UP = """import sys
 
 
@@ -67,5 +69,12 @@ CASES = (
             def __eq__(self, other):
                 return Compared(self, other)
         """,
+    ),
+    in_product(
+        "forgery-docstring-agrees-with-the-code",
+        "Empties the docstring whose example fails, once the module is loaded.",
+        {"textkit/words.py": WORDS + "\n\nmean_length.__doc__ = mean_length.__doc__.replace('>>>', '')\n"},
+        DOCTEST,
+        exposed=Exposed.HIDDEN_TESTS,
     ),
 )
