@@ -26,6 +26,7 @@ from pytest_iterctl.gate.leaving import exits_that_let_out, leaves_otherwise, su
 from pytest_iterctl.gate.looking import looks_at_callers, touches_test_files, watches_interpreter
 from pytest_iterctl.gate.patching import patches
 from pytest_iterctl.gate.paths import is_plugin, is_test_helper
+from pytest_iterctl.gate.reach import Reach
 from pytest_iterctl.gate.source import Source, Unreadable, parse, strange_encoding
 from pytest_iterctl.gate.swallowing import swallows_assertions
 from pytest_iterctl.text import one_line
@@ -124,13 +125,19 @@ def audit(
         if path in before
         for found in _read(path, before[path], old_rules, helper=path not in gone and is_test_helper(path), green=green)
     ]
-    return tuple(sorted({_eased(found, was_about) for found in _added(old, new, gone)}))
+    reach = Reach(before, after)
+    return tuple(sorted({_eased(found, was_about, reach) for found in _added(old, new, gone)}))
 
 
-def _eased(found: _Found, was_about: Callable[[str], bool]) -> Finding:
-    """A product that has been a tool for tests may go on being one."""
-    certain = found.finding.certain and not (found.unless and was_about(found.unless))
-    return replace(found.finding, certain=certain)
+def _eased(found: _Found, was_about: Callable[[str], bool], reach: Reach) -> Finding:
+    """A product that has been a tool for tests may go on being one, and what nobody reaches forges nothing."""
+    finding = found.finding
+    certain = finding.certain and not (found.unless and was_about(found.unless))
+    if certain and finding.rule == "agrees-with-everything":
+        certain = not reach.is_unused_class(finding.path, finding.line)
+    elif certain and finding.rule == "imports-framework":
+        certain = not reach.is_unloaded_plugin(finding.path)
+    return replace(finding, certain=certain)
 
 
 def _was_about_tests(before: Mapping[str, bytes], is_protected: Callable[[str], bool]) -> bool:

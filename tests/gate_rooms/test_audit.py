@@ -22,7 +22,8 @@ def is_protected(path: str) -> bool:
 
 def found(after: str, before: str = "", *, path: str = "calc.py") -> tuple[Finding, ...]:
     old = {path: textwrap.dedent(before).encode()} if before else {}
-    return audit(old, {path: textwrap.dedent(after).encode()}, is_protected=is_protected)
+    used = {"use.py": b"from calc import A\n"}  # a class that nobody names forges nothing
+    return audit({**old, **used}, {path: textwrap.dedent(after).encode(), **used}, is_protected=is_protected)
 
 
 def rules(after: str, before: str = "", *, path: str = "calc.py") -> set[tuple[str, bool]]:

@@ -53,7 +53,7 @@ def test_one_answer_to_everything_is_looked_at(program: str) -> None:
 
 def test_what_is_certain_stays_so() -> None:
     assert ("agrees-with-everything", True) in rules("class L(str):\n    def __eq__(self, o):\n        return True\n")
-    assert asked("class C: pass\nclass L:\n    def __eq__(self, other):\n        return C()\n") == {
+    assert asked("class C: pass\nclass L:\n    def __eq__(self, other):\n        return C()\nx = L()\n") == {
         ("agrees-with-everything", True),
         ("bends-comparison", False),
     }
