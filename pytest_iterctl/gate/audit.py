@@ -14,6 +14,7 @@ from functools import cache
 
 from pytest_iterctl.gate.assertions import spoils_assertions
 from pytest_iterctl.gate.bending import bends_comparisons
+from pytest_iterctl.gate.coverage_comments import excluded_from_coverage
 from pytest_iterctl.gate.data_programs import runs_data
 from pytest_iterctl.gate.doctests import places_with_examples, rewrites_doctests
 from pytest_iterctl.gate.ending import process_ends, stops_at_import
@@ -116,8 +117,9 @@ def audit(
         if path in after
         for found in _read(path, after[path], rules, helper=is_helper(path), green=green)
     ]
+    uncounted = excluded_from_coverage(base, {path: after[path] for path in mine if path in after})
     if not new:
-        return ()
+        return tuple(uncounted)
     gone = {path for path in mine if path not in after}
     old = [
         found
@@ -126,7 +128,7 @@ def audit(
         for found in _read(path, before[path], old_rules, helper=path not in gone and is_test_helper(path), green=green)
     ]
     reach = Reach(before, after)
-    return tuple(sorted({_eased(found, was_about, reach) for found in _added(old, new, gone)}))
+    return tuple(sorted({*uncounted, *(_eased(found, was_about, reach) for found in _added(old, new, gone))}))
 
 
 def _eased(found: _Found, was_about: Callable[[str], bool], reach: Reach) -> Finding:

@@ -21,7 +21,7 @@ ASK = frozenset(
     {
         *("hard-coded", "names-a-test", "runs-hidden-text", "not-read", "swallows-assertions"),
         *("mends-tests", "control-evaded", "depends-on-order", "unnoticed", "tests-read", "patches-library"),
-        *("bends-comparison", "doctest-rewritten", "runs-data", "spoils-assertions"),
+        *("bends-comparison", "doctest-rewritten", "excludes-old-code", "runs-data", "spoils-assertions"),
     }
 )
 _SHOWN = 20
