@@ -16,7 +16,7 @@ from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.commit import commit_change
-from pytest_iterctl.work.placing import put_back, take_away
+from pytest_iterctl.work.placing import put_back, put_where_plain, take_away
 from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot, Snapshots
 from pytest_iterctl.work.untracked import names_of
@@ -171,15 +171,21 @@ def _write_reports(history: History, bases: Bases, task: TaskState, judged: Mani
         return
     found = Manifest.read(bases.folder(task.id) / f"reports-{attempt.iteration}.jsonl", attempt.gate.reports)
     asked = tuple(os.fsencode(each) for each in base.reports)
+    elsewhere: list[bytes] = []
     for name, kept in found.files.items():
         # What the base's own run was not asked for, or what is part of the source, is no report.
         is_asked = any(name == each or name.startswith(each + b"/") for each in asked)
         is_source = name in judged.files or (name in base.manifest.files and name not in base.written)
         if is_asked and not is_source:
             try:
-                put_back(bases.vault, bases.root, name, kept)
+                if not put_where_plain(bases.vault, bases.root, name, kept):
+                    elsewhere.append(name)
             except IterctlError as error:
                 history.record(Warned(text=f"a report of the verdict run was not written: {error.message}"))
+    if elsewhere:
+        # A link of the user's leads where they want their reports; what lies there is from the work tree's own run.
+        shown = ", ".join(file_name(name) for name in elsewhere[:_SHOWN]) + ("…" if len(elsewhere) > _SHOWN else "")
+        history.record(Warned(text=f"reports behind links are those of the work tree's own run: {shown}"))
 
 
 def keep_left_out(

@@ -107,3 +107,21 @@ def test_a_file_that_code_under_test_calls_a_report_is_not_written_over_a_source
     assert come_from_the_clean_room(measured)
     assert (measured.root / "notes.txt").read_text() == "mine\n"
     assert not (measured.root / "new.txt").exists()
+
+
+@pytest.mark.slow
+def test_links_of_the_user_stay_links(measured: Project) -> None:
+    outside = measured.tools / "www"
+    outside.mkdir()
+    (outside / "report.xml").write_text("old")
+    (measured.root / "junit.xml").symlink_to(outside / "report.xml")
+    (measured.root / "out").symlink_to(outside)
+    measured.write(".gitignore", "__pycache__/\n.pytest_cache/\n/out\njunit.xml\n")
+    measured.git("commit", "-qam", "ignored")
+    ran = measured.iterate()
+    assert ran.code == 0, ran.out + ran.err
+    assert (measured.root / "junit.xml").is_symlink()
+    assert (measured.root / "out").is_symlink()
+    assert (outside / "cov.json").exists()
+    assert (outside / "report.xml").read_text() != "old"
+    assert "reports behind links are those of the work tree's own run: junit.xml, out/cov.json" in ran.err
