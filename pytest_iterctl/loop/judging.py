@@ -120,7 +120,10 @@ class Judge:
         after = {path: data for path, data in before.items() if path not in names}
         after |= sources_of(self.bases, change.contribution.laid, names)
         added = [os.fsdecode(name) for name in change.contribution.laid.files if name not in base.manifest.files]
-        record.findings += audit(before, after, is_protected=trial.is_protected, green=whole, added=added)
+        swapped = [os.fsdecode(name) for name in change.contribution.laid.files if name in base.manifest.files]
+        record.findings += audit(
+            before, after, is_protected=trial.is_protected, green=whole, added=added, changed=swapped
+        )
         if whole:
             self._examples(base, before, after, record)
         if whole:

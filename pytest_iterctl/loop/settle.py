@@ -184,8 +184,8 @@ def _write_reports(history: History, bases: Bases, task: TaskState, judged: Mani
                 history.record(Warned(text=f"a report of the verdict run was not written: {error.message}"))
     if elsewhere:
         # A link of the user's leads where they want their reports; what lies there is from the work tree's own run.
-        shown = ", ".join(file_name(name) for name in elsewhere[:_SHOWN]) + ("…" if len(elsewhere) > _SHOWN else "")
-        history.record(Warned(text=f"reports behind links are those of the work tree's own run: {shown}"))
+        text = f"reports behind links are those of the work tree's own run: {names_of(elsewhere)}"
+        history.record(Warned(text=text))
 
 
 def keep_left_out(
