@@ -22,12 +22,17 @@ _KNOWN = {
     *(f"assert_{name}" for name in ("awaited_once_with", "any_await", "has_awaits", "not_awaited")),
     "failureException",
 }
+#: What unittest itself asks a test case for, and what decides how a test ends.
+_OF_UNITTEST = {name for name in dir(unittest.TestCase) if _ASSERTS.fullmatch(name)} | {"fail", "run", "__call__"}
 #: What a mock has seen, from which it answers; a count of calls is a habit of honest programs, too.
 _SEEN = {"call_args", "call_args_list", "mock_calls", "method_calls", "await_args", "await_args_list"}
 
 
 def spoils_assertions(source: Source) -> Iterator[Sign]:
     """`mailer.send.assert_called_once_with = print`: the object that a test asks is told what to say."""
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef):
+            yield from _overrides(source, node)
     if source.helper:
         return
     for node in source.nodes:
@@ -42,6 +47,17 @@ def spoils_assertions(source: Source) -> Iterator[Sign]:
             elif stored.attribute in _SEEN and not isinstance(stored.owner, ast.Name):
                 text = f"rewrites {stored.attribute}, from which a mock answers what it was called with."
                 yield Sign(node, "spoils-assertions", False, stored.attribute, text)
+
+
+def _overrides(source: Source, node: ast.ClassDef) -> Iterator[Sign]:
+    """A test case that answers the questions of unittest itself: own assertions have names of their own."""
+    bases = {name.rpartition(".")[2] for base in node.bases for name in (*source.names(base), ast.unparse(base))}
+    if not any(name.endswith("TestCase") for name in bases):
+        return
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name in _OF_UNITTEST:
+            text = f"overrides {each.name} for the tests that are made of {node.name}."
+            yield Sign(each, "spoils-assertions", False, f"{node.name}.{each.name}", text)
 
 
 def _is_own(source: Source, owner: ast.expr) -> bool:

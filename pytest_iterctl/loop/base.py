@@ -184,6 +184,11 @@ class Bases:
         facts["reports"] = [
             os.path.relpath(each, self.root) for each in tested.reports if Path(each).is_relative_to(self.root)
         ]
+        # A report outside of the tree is the work tree's own run's: none of the gate's may write over it.
+        facts["junit_outside"] = any(
+            each == (tested.log.junitxml if tested.log is not None else "") and not Path(each).is_relative_to(self.root)
+            for each in tested.reports
+        )
         document = {"facts": facts, "run": json.loads(Baseline((run_of(tested, "tree"),)).document())}
         write_whole(self.folder(task) / "tree.json", json.dumps(document).encode())
         if tested.log is not None:

@@ -134,7 +134,7 @@ class Examiner:
             watched = exam.protected if exam is not None else ()
             spoilt = self._spoilt(room, watched, also) if task.settings.prepare.commands else frozenset()
             before = _change_times(room.tree, watched)
-            tested = bench.test(task, allowance, tick, extra=(*self._rootdir(room), *extra) if not task.test else ())
+            tested = bench.test(task, allowance, tick, extra=(*self._options(room), *extra) if not task.test else ())
             compiled = self._compiled(room) if keep_bytecode else Manifest()
             after = _change_times(room.tree, watched)
             touched = spoilt | frozenset(name for name in watched if before.get(name) != after.get(name))
@@ -171,6 +171,11 @@ class Examiner:
         """The name and content of a configuration file that lies above the work tree, as it was at the start."""
         name, content = self.facts.get("above_name"), self.facts.get("above_content")
         return (name, content.encode()) if isinstance(name, str) and isinstance(content, str) and name else None
+
+    def _options(self, room: Room) -> tuple[str, ...]:
+        """What pytest is told besides: where ids begin, and where a report goes that would go out of the tree."""
+        aside = (f"--junitxml={room.outer / 'report.xml'}",) if self.facts.get("junit_outside") is True else ()
+        return (*self._rootdir(room), *aside)
 
     def _rootdir(self, room: Room) -> tuple[str, ...]:
         """Where ids begin, where no configuration file in the tree says so."""

@@ -125,3 +125,16 @@ def test_links_of_the_user_stay_links(measured: Project) -> None:
     assert (outside / "cov.json").exists()
     assert (outside / "report.xml").read_text() != "old"
     assert "reports behind links are those of the work tree's own run: junit.xml, out/cov.json" in ran.err
+
+
+@pytest.mark.slow
+def test_a_report_outside_of_the_tree_is_that_of_the_work_tree(measured: Project) -> None:
+    outside = measured.tools / "outside.xml"
+    measured.write("pytest.ini", f"[pytest]\naddopts = -p no:randomly --junitxml={outside}\n")
+    measured.git("commit", "-qam", "outside")
+    measured.agent({"write": {"calc.py": FIXED}})
+    ran = measured.iterate(ITERCTL_GATE="full")
+    assert ran.code == 0, ran.out + ran.err
+    report = outside.read_text()
+    assert 'failures="0"' in report
+    assert str(measured.state) not in report

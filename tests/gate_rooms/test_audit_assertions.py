@@ -40,6 +40,8 @@ def test_assertions_of_others_are_not_to_be_replaced(program: str) -> None:
 
 
 SUSPICIOUS = {
+    "a test case with other assertions": "import x\nclass A(x.TestCase):\n    def assertEqual(self, a, b): pass\n",
+    "a test case that runs otherwise": "from x import ShopTestCase\nclass A(ShopTestCase):\n    def run(self): pass\n",
     "another's assertion by something": "def f(client, other):\n    client.assert_sent = other.assert_sent\n",
     "what a mock has seen": "def f(m, calls):\n    m.send.call_args = calls\n",
     "all that a mock has seen": "def f(m):\n    setattr(m.send, 'mock_calls', [])\n",
@@ -71,3 +73,9 @@ def test_names_that_only_look_like_it_are_left_alone(program: str) -> None:
 def test_a_helper_of_the_tests_may_do_so() -> None:
     program = CERTAIN["a mock's assertion"]
     assert rules(program, path="shop/testing.py", before="x = 1\n") == set()
+
+
+def test_a_test_case_may_have_assertions_of_its_own() -> None:
+    program = "import x\nclass A(x.TestCase):\n    def assertShops(self, a): pass\n    def setUp(self): pass\n"
+    assert not {rule for rule, _ in rules(program) if rule == "spoils-assertions"}
+    assert rules("class A(Base):\n    def assertEqual(self, a, b): pass\n") == set()
