@@ -177,7 +177,8 @@ class Events(Places):
         if isinstance(path, int) or not isinstance(mode, str) or any(letter in mode for letter in "wax+"):
             return
         data = self.place(self.whole(path))
-        if data is None or data in self.relative or data.endswith(".py"):
+        # An import opens programs, and what they were compiled to.
+        if data is None or data in self.relative or data.endswith((".py", ".pyc")):
             return
         for _ in range(_DEEPEST):
             if frame is None:

@@ -308,7 +308,7 @@ class Mischief:
         limits = limits_of(state)
         more = self.tape.pick((None, "double", "plenty"))
         if more == "double":
-            doubled = {name: value * 2 for name, value in limits.model_dump().items() if isinstance(value, int | float)}
+            doubled = {name: value * 2 for name, value in limits.model_dump().items() if type(value) in {int, float}}
             self.world.resume(limits.model_copy(update=doubled), self.tape.pick((None, 4)))
         else:
             self.world.resume(GENEROUS if more else None, self.tape.pick((None, None, 2)))

@@ -134,3 +134,18 @@ def test_no_kind_of_event_crowds_out_another(room: Room) -> None:
     for event in (["read", "calc.py", "test_calc.py"], ["trace", "calc.py", ""], ["exec", "calc.py", ""]):
         assert event in found
     assert [sum(event[0] == kind for event in found) for kind in ("read", "write", "frames")] == [201, 200, 1]
+
+
+def test_data_of_the_product_that_a_test_reads_is_named_with_the_test(room: Room) -> None:
+    tests = """
+        import json, pathlib
+        from importlib import resources
+        import calc
+        WANTED = json.loads(pathlib.Path("examples.json").read_text())
+        def test_a():
+            assert calc.add(1, 2) == WANTED["three"]
+            open("written.txt", "w").close()
+    """
+    product_reads = ADD + "\nimport pathlib\npathlib.Path('own.json').read_text()\n"
+    files = {"calc.py": product_reads, "test_a.py": tests, "examples.json": '{"three": 3}', "own.json": "{}"}
+    assert room(files).main["events"] == [["test-read", "test_a.py", "examples.json"]]
