@@ -165,11 +165,12 @@ class Judge:
     # The clean room --------------------------------------------------------------------------------------------------
 
     def _tell_processes(self, trial: Trial, record: Record, seen: Watched) -> None:
-        """Nobody watches what the product does in other processes; where it starts some, that is said."""
+        """Nobody watches what the product does in other processes; where it or a test starts some, that is said."""
         names = frozenset(trial.change.names)
-        places = sorted({path for kind, path, _ in seen.events if kind == "process" and path in names})
+        started = {path for kind, path, _ in seen.events if kind == "process"}
+        places = sorted(path for path in started if path in names or trial.is_protected(path))
         if places:
-            record.unchecked.append(f"what the product does in processes that it starts ({named(places)})")
+            record.unchecked.append(f"what the product does in processes that are started by {named(places)}")
 
     def _flaky(self, base: Base) -> frozenset[str]:
         return frozenset(base.baseline.flaky) if self.task.settings.flaky == "report" else frozenset()

@@ -165,7 +165,8 @@ class Events(Places):
 
     def look_at_command(self, arguments: tuple[Any, ...], frame: Any) -> None:
         """Nobody watches what another program reads: what it is told to read is all that is seen of it."""
-        self.note("process", *self.wanted_by(frame), "")
+        source, line = self.wanted_by(frame)
+        self.note("process", source or self.nearest_test(frame), line, "")
         told = " ".join(os.fsdecode(each) for each in _texts(arguments))
         for each in self.relative:
             if each in told or (each.endswith(".py") and os.path.basename(each) in told):
@@ -180,14 +181,18 @@ class Events(Places):
         # An import opens programs, and what they were compiled to.
         if data is None or data in self.relative or data.endswith((".py", ".pyc")):
             return
+        self.note("test-read", self.nearest_test(frame), frame.f_lineno, data)
+
+    def nearest_test(self, frame: Any) -> str:
+        """The nearest of the room's files, if it is a test's."""
         for _ in range(_DEEPEST):
             if frame is None:
-                return
+                return ""
             place = self.place(frame.f_code.co_filename)
             if place is not None:
-                self.note("test-read", place if place in self.relative else "", frame.f_lineno, data)
-                return
+                return place if place in self.relative else ""
             frame = frame.f_back
+        return ""
 
     def look_at_function(self, function: Any) -> None:
         known = self.inventory.functions.get(id(function))
