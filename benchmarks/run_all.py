@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-_BENCHMARKS = ("idle_plugin", "loop_overhead", "witness_cost", "snapshot", "journal", "junit", "feedback", "gate")
+_BENCHMARKS = (
+    *("idle_plugin", "loop_overhead", "witness_cost", "snapshot", "metadata", "journal", "junit", "feedback", "gate"),
+)
 
 
 def main() -> int:

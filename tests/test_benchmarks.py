@@ -24,6 +24,11 @@ FIGURES = {
     "journal": {"resume_ms", "decision_ms", "next_step_ms", "durable_event_ms", "event_ms"},
     "junit": {"one_percent_failing", "memory_growth_mb", "named_green", "all_failing", "all_failing_at_length"},
     "feedback": {"bytes", "grouping_s"},
+    "metadata": {
+        *(f"{kind}_against_{what}" for kind in ("packed", "loose") for what in ("refs", "status")),
+        "losses_all_edited",
+        "surroundings",
+    },
     "gate": {
         "room_wall",
         "room_paired",
