@@ -34,10 +34,11 @@ def declare_tasks(stages: Stages, history: History) -> None:
     only = state.started.plan.only if state.started is not None else ""
     if only:
         tasks = _only(tasks, only)
-    if tasks != (whole,):
+    by_markers = tasks != (whole,)
+    if by_markers:
         stages.bases.set_aside(base.commit)
     history.record(TasksDeclared(tasks=tasks))
-    if tasks != (whole,):
+    if by_markers:
         return
     history.record(TaskStarted(task=whole.id, base=base.commit, tree=base.tree, under_way=tested.suite.seconds))
     history.record(StageStarted(task=whole.id, iteration=0, stage="test", before=base.commit))

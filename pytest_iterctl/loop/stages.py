@@ -55,7 +55,6 @@ from pytest_iterctl.work.snapshots import Snapshots
 
 __all__ = ["Stages", "objections"]
 
-_WORKERS = ("-n", "--numprocesses", "--dist")
 _NUMBERS = {"generate": 1, "test": 2, "judge": 2, "review": 3}
 _REVIEWED_DIFF = 400_000
 _LONGEST_NAME = 10_000
@@ -71,20 +70,6 @@ def objections(attempt: Attempt) -> tuple[ReviewEvidence, ...]:
     if not lines:
         return ()
     return (ReviewEvidence(reviewer="gate", status="reject", feedback=lines[0], findings=tuple(lines[1:])),)
-
-
-def _as_chosen(task: TaskState) -> FrozenTask:
-    """The task with what the strategy asks of its test runs."""
-    attempt = task.attempts[-1]
-    strategy = attempt.strategy
-    if task.task.test is not None or not attempt.iteration:
-        return task.task
-    more: list[str] = []
-    if strategy.workers is not None and any(word.startswith(_WORKERS) for word in task.task.tests):
-        more += ["-n", str(strategy.workers) if strategy.workers > 1 else "0"]
-    if not strategy.cache:
-        more.append("--cache-clear")
-    return task.task.model_copy(update={"tests": (*task.task.tests, *more)}) if more else task.task
 
 
 def _kind_of_failure(attempt: Attempt | None) -> str:
@@ -162,10 +147,25 @@ class Stages:
     def test(self, step: RunTests) -> None:
         task = self.state.task(step.task)
         self._claim(task, step.iteration, "test", "")
-        tested = self.run_tests(_as_chosen(task), attempt_at(self.state, task, step.iteration), task.timeout_factor)
+        tested = self.run_tests(
+            self._as_chosen(task), attempt_at(self.state, task, step.iteration), task.timeout_factor
+        )
         if tested.stopped:
             return  # the claim stays open: there is no verdict, and the stop is dealt with next
         self.tested(task, step.iteration, tested)
+
+    def _as_chosen(self, task: TaskState) -> FrozenTask:
+        """The task with what the strategy asks of its test runs, of plugins that the base's own runs had loaded."""
+        attempt = task.attempts[-1]
+        if task.task.test is not None or not attempt.iteration or task.proof is None or not task.proof.proved:
+            return task.task
+        base, strategy = self.bases.load(task), attempt.strategy
+        more: list[str] = []
+        if strategy.workers is not None and base.facts.get("distributed") is True:
+            more.append("-n0" if strategy.workers == 1 else f"-n{strategy.workers}")
+        if not strategy.cache and "cacheprovider" in base.watched.plugins:
+            more.append("--cache-clear")
+        return task.task.model_copy(update={"tests": (*task.task.tests, *more)})
 
     def tested(self, task: TaskState, iteration: int, tested: Tested) -> None:
         if iteration == 0:
@@ -232,7 +232,7 @@ class Stages:
         key = f"{self._prefix(task)}room-output@{step.iteration}"
         gate = Judge(
             self.bases,
-            replace(task, task=_as_chosen(task)),
+            replace(task, task=self._as_chosen(task)),
             attempt,
             self._time_left(attempt, task.settings.test_timeout * task.timeout_factor),
             self._outcomes(task, step.iteration),

@@ -32,7 +32,8 @@ def strategies(ran: Ran) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_a_rate_limit_calls_the_spare_agent_and_is_no_iteration(project: Project) -> None:
+@pytest.mark.parametrize("options", [(), ("-p", "no:cacheprovider")])
+def test_a_rate_limit_calls_the_spare_agent_and_is_no_iteration(project: Project, options: tuple[str, ...]) -> None:
     limited = project.tools / "limited.py"
     limited.write_text(f"import pathlib, sys\npathlib.Path({str(project.tools / 'limited')!r}).touch()\nsys.exit(75)\n")
     project.agent({"write": {"calc.py": FIXED}})
@@ -41,7 +42,7 @@ def test_a_rate_limit_calls_the_spare_agent_and_is_no_iteration(project: Project
         "fallback": ["spare"],
         "outcomes": [{"exit_code": [75], "outcome": "rate-limited"}],
     }
-    plan(project, agents={"coder": coder, "spare": scripted(project)}, settings={"max_iterations": 1})
+    plan(project, agents={"coder": coder, "spare": scripted(project)}, settings={"max_iterations": 1}, tests=options)
     ran = project.iterctl("run", "--format", "json")
     assert ran.code == 0, ran.err
     assert (project.tools / "limited").exists()
@@ -78,7 +79,8 @@ def test_tests_that_ran_out_of_time_get_twice_as_much(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_lets_one_worker_do_it(project: Project) -> None:
+@pytest.mark.parametrize("where", ["ini", "arguments", "before dashes"])
+def test_a_disk_that_is_full_lets_one_worker_do_it(project: Project, where: str) -> None:
     log = project.tools / "workers"
     tests = (
         "import errno, os, pathlib\nfrom calc import double\n\n\n"
@@ -91,7 +93,14 @@ def test_a_disk_that_is_full_lets_one_worker_do_it(project: Project) -> None:
     )
     project.write("test_calc.py", tests)
     project.agent({"write": {"calc.py": FIXED}}, {"write": {"calc.py": FIXED + "# again\n"}})
-    plan(project, agents={"coder": scripted(project)}, settings={}, tests=("-p", "xdist", "-n", "2"))
+    if where == "ini":
+        project.write("pytest.ini", "[pytest]\naddopts = -p no:randomly -p xdist -n 2\n")
+    tests_options = {
+        "ini": (),
+        "arguments": ("-p", "xdist", "-n", "2"),
+        "before dashes": ("-p", "xdist", "-n", "2", "--", "."),
+    }
+    plan(project, agents={"coder": scripted(project)}, settings={}, tests=tests_options[where])
     ran = project.iterctl("run", "--format", "json")
     assert ran.code == 0, ran.err
     assert strategies(ran) == [["default"], ["reduced-parallelism"]]
