@@ -85,10 +85,12 @@ def _exits_green(source: Source, node: ast.AST, call: ast.Call | None) -> bool:
 
 
 def _in_child(source: Source, node: ast.AST) -> bool:
-    """Below `if pid == 0:` or `if not pid:`, in its `else`, or in a function called after the child of a fork."""
+    """Below `if pid == 0:` or `if not pid:`, in its `else`, after `if pid: return`, or in a function called so."""
     below = node
     for each in source.above(node):
         if isinstance(each, ast.If) and _branch_of_child(source, each, below):
+            return True
+        if any(_parent_left(source, before) for before in _before(each, below)):
             return True
         below = each
     place = source.place(node).lower()
@@ -105,6 +107,26 @@ def _branch_of_child(source: Source, branch: ast.If, below: ast.AST) -> bool:
             return below in branch.orelse and _is_fork(source, left)
         case test:
             return below in branch.orelse and _is_fork(source, test)
+
+
+def _before(around: ast.AST, below: ast.AST) -> list[ast.stmt]:
+    """The statements that ran in the same block before one was reached."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(around, name, None)
+        if isinstance(block, list) and below in block:
+            return block[: block.index(below)]
+    return []
+
+
+def _parent_left(source: Source, statement: ast.stmt) -> bool:
+    """`if pid: ... return`: only the child goes on."""
+    if not isinstance(statement, ast.If) or not isinstance(statement.body[-1], ast.Return | ast.Raise):
+        return False
+    match statement.test:
+        case ast.Compare(left=left, ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+            return _is_fork(source, left)
+        case test:
+            return _is_fork(source, test)
 
 
 def _is_fork(source: Source, node: ast.expr) -> bool:

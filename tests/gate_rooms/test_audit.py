@@ -68,6 +68,14 @@ CERTAIN = {
         "ends-process",
         "import os\ndef f():\n    pid = os.fork()\n    if pid:\n        os._exit(0)\n",
     ),
+    "the parent of a fork exits, and the child has left": (
+        "ends-process",
+        "import os\ndef f():\n    pid = os.fork()\n    if not pid:\n        return\n    os._exit(0)\n",
+    ),
+    "exit before a fork whose parent leaves": (
+        "ends-process",
+        "import os\ndef f():\n    os._exit(0)\n    pid = os.fork()\n    if pid:\n        return\n",
+    ),
     "exit in a program in a text": ("ends-process", "exec('import os; os._exit(0)')\n"),
     "another program": ("ends-process", "import os\ndef f():\n    os.execv('/bin/true', ['true'])\n"),
     "another program that is found": (
@@ -330,6 +338,13 @@ SUSPICIOUS = {
         "class A:\n    def __lt__(self, o):\n        return True\n    def __gt__(self, o):\n        return True\n",
     ),
     "the child of a fork": ("ends-process", "import os\ndef f():\n    if os.fork() == 0:\n        os._exit(0)\n"),
+    "the child of a fork whose parent has left": (
+        "ends-process",
+        (
+            "import os\ndef f():\n    pid = os.fork()\n    if pid:\n        return\n"
+            "    try:\n        work()\n    finally:\n        os._exit(0)\n"
+        ),
+    ),
     "a failing exit": ("ends-process", "import os\ndef f():\n    os._exit(70)\n"),
     "a wrapper's last call": ("ends-process", "import os\ndef run(argv):\n    os.execvp(argv[0], argv)\n"),
     "a signal to itself": ("ends-process", "import os\ndef stop():\n    os.kill(os.getpid(), 15)\n"),
