@@ -19,7 +19,7 @@ from pytest_iterctl.feedback.compose import long_form
 from pytest_iterctl.feedback.verdict import judge_pytest
 from pytest_iterctl.feedback.witness_log import read_witness
 
-_WITNESS = Path(pytest_iterctl.__file__).with_name("witness.py")
+_WITNESS = Path(pytest_iterctl.__file__).with_name("witness") / "__main__.py"
 _TESTS = 200
 _CAUSES = 40
 _PRODUCT = '''\

@@ -30,7 +30,7 @@ from measure import (
 import pytest_iterctl
 from pytest_iterctl.feedback.witness_log import read_witness
 
-_WITNESS = Path(pytest_iterctl.__file__).with_name("witness.py")
+_WITNESS = Path(pytest_iterctl.__file__).with_name("witness") / "__main__.py"
 _PER_FILE = 100
 _TARGET = 1.05
 _ARGUMENTS = ("-q", "-p", "no:cacheprovider")

@@ -17,7 +17,7 @@ from pytest_iterctl.work.process import Command, Finished, run
 __all__ = ["PytestRun", "forget_all_bytecode", "forget_bytecode", "run_pytest"]
 
 #: The launcher is a file, not a module: the interpreter that runs the tests need not have this package installed.
-_WITNESS = Path(pytest_iterctl.__file__).with_name("witness.py")
+_WITNESS = Path(pytest_iterctl.__file__).with_name("witness") / "__main__.py"
 
 
 @dataclass(frozen=True, slots=True)

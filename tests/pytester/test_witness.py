@@ -25,7 +25,7 @@ from pytest_iterctl.feedback.items import suite_items
 from pytest_iterctl.feedback.verdict import judge_pytest
 from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
 
-WITNESS = Path(pytest_iterctl.__file__).with_name("witness.py")
+WITNESS = Path(pytest_iterctl.__file__).with_name("witness") / "__main__.py"
 PATIENCE = 60
 
 
@@ -1199,9 +1199,9 @@ def test_it_is_written_for_python_3_9() -> None:
 
 
 def test_it_imports_nothing_of_ours() -> None:
-    tree = ast.parse(WITNESS.read_text(encoding="utf-8"))
-    modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    nodes = [node for path in WITNESS.parent.glob("*.py") for node in ast.walk(ast.parse(path.read_bytes()))]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
     assert {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names) == {"pytest"}
 
 
