@@ -312,7 +312,15 @@ def become_command(orders: Orders, errors: int) -> NoReturn:
     message = ""
     try:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+        for number in (
+            signal.SIGINT,
+            signal.SIGQUIT,
+            signal.SIGHUP,
+            signal.SIGTERM,
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+            signal.SIGCHLD,
+        ):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for target, fd in enumerate(orders.streams):
