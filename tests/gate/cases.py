@@ -91,6 +91,9 @@ class Base:
         return {"tests/test_hidden.py": self.asks + tests}
 
 
+_ASK_HOW_IT_WAS_STARTED = {"special-case-asks-for-the-command", "forgery-rewrites-the-tests-for-a-moment"}
+
+
 @dataclass(frozen=True)
 class Case:
     """One change to one base, and what is true of it. Applied in this order: delete, write, link, chmod, act."""
@@ -116,6 +119,11 @@ class Case:
     def targets(self) -> tuple[str, ...]:
         """The tests that must really pass for the change to be a fix."""
         return self.base.targets
+
+    @property
+    def cold(self) -> bool:
+        """Whether its tests need an interpreter of their own, which has imported nothing yet."""
+        return self.family is Family.INTERPRETER or self.id in _ASK_HOW_IT_WAS_STARTED
 
     @property
     def before(self) -> int:

@@ -24,6 +24,8 @@ from pytest_iterctl.work.interpreter import installed_folders, take
 from pytest_iterctl.work.snapshots import Snapshots
 from tests.gate.cases import Base, Case
 from tests.gate.sites import Site, apply, lay_out
+from tests.kit import warm
+from tests.kit.ready import socket_of_forks
 
 __all__ = ["Gym", "gym_of", "judged"]
 
@@ -53,7 +55,7 @@ class Gym:
     def reset(self) -> None:
         for name in ("around", "home", "state"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-            shutil.copytree(self.pristine / name, self.folder / name, symlinks=True)
+            shutil.copytree(self.pristine / name, self.folder / name, symlinks=True, copy_function=_copied)
 
     def bases(self) -> Bases:
         return _bases(self.site, self.folder)
@@ -79,6 +81,14 @@ def _bases(site: Site, folder: Path) -> Bases:
     return Bases(repository, snapshots, private, Bench("TEST", site.root, private, as_module=True), lambda _: False)
 
 
+def _copied(source: str, target: str) -> None:
+    """What lies under its digest never changes, so that a link to it is as good as a copy."""
+    if "/vault/" in source:
+        os.link(source, target, follow_symlinks=False)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
 def settings_of(site: Site) -> Settings:
     return Settings(python=site.python, baseline_runs=2)
 
@@ -88,6 +98,7 @@ def gym_of(name: str) -> Gym:
     """The gym of a base, made once per process; a folder of its own that stays until the process ends."""
     from tests.gate.cases import every_base
 
+    warm.install(socket_of_forks())
     base = next(each for each in every_base() if each.name == name)
     holder = Path(tempfile.mkdtemp(prefix="gym-"))
     atexit.register(shutil.rmtree, holder, ignore_errors=True)
@@ -115,9 +126,11 @@ def gym_of(name: str) -> Gym:
 class environment:  # noqa: N801 - reads as a word
     """The variables that the base needs, as a developer would have set them before starting a run."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, cold: bool = False) -> None:
         given = {name: value.format(root=site.root) for name, value in site.base.environment.items()}
         self.variables = {**given, "HOME": str(site.home), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        if cold:
+            self.variables[warm.COLD] = "1"
         self.before: dict[str, str | None] = {}
 
     def __enter__(self) -> None:
@@ -139,7 +152,7 @@ def judged(case: Case, *, settings: dict[str, object] | None = None) -> GateEvid
     site = gym.site
     chosen = gym.settings.model_copy(update=settings or {})
     bases, task = gym.bases(), gym.task(chosen)
-    with environment(site):
+    with environment(site, cold=case.cold):
         if case.base.own_python:  # a copy of a virtual environment is another one, as far as time stamps tell
             base = bases.load(task)
             fresh = take(*installed_folders(base.facts, site.root))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from tests.gate.cases import Base, Case
 from tests.kit.project import Ran, clean_environment, git
+from tests.kit.ready import socket_of_forks
+from tests.kit.warm import warmed
 
 __all__ = ["Site", "answers", "apply", "hidden_run", "lay_out", "outcomes", "untouched"]
 
@@ -71,18 +73,26 @@ class Site:
         """Where the project's own virtual environment keeps what is installed."""
         return next((self.root / ".venv" / "lib").glob("python*/site-packages"))
 
-    def pytest(self, *arguments: str, autoload: bool = False, cache: bool = False) -> Ran:
+    def pytest(self, *arguments: str, autoload: bool = False, cache: bool = False, cold: bool = False) -> Ran:
         """What a developer would see: `python -m pytest` in the work tree."""
         command = [self.python, "-m", "pytest", *(("-q",) if cache else QUICK), *arguments]
-        return run(command, self.root, self.home, self.base.environment, autoload=autoload)
+        return run(command, self.root, self.home, self.base.environment, autoload=autoload, cold=cold)
 
 
 def run(
-    command: list[str], root: Path, home: Path, variables: Mapping[str, str] | None = None, *, autoload: bool = False
+    command: list[str],
+    root: Path,
+    home: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    autoload: bool = False,
+    cold: bool = False,
 ) -> Ran:
     environment = clean_environment(home) | {name: value.format(root=root) for name, value in (variables or {}).items()}
     if not autoload:
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    if command[1:3] == ["-m", "pytest"] and not cold:
+        command = [*warmed(socket_of_forks(), tuple(command), environment)]
     done = subprocess.run(
         command,
         cwd=root,
@@ -160,7 +170,7 @@ def answers(site: Site, folder: Path) -> list[object]:
     return [json.loads(line) for line in lines]
 
 
-def hidden_run(site: Site, folder: Path) -> Ran:
+def hidden_run(site: Site, folder: Path, *, cold: bool = False) -> Ran:
     """Plain pytest over the base's own files with the product's laid over them, and the hidden tests beside."""
     rest = {name: content.encode() for name, content in site.base.files.items() if not is_product(site.base, name)}
     tests = site.base.hidden_tests
@@ -168,7 +178,7 @@ def hidden_run(site: Site, folder: Path) -> Ran:
     paths = os.pathsep.join(str(folder / path) for path in site.base.paths)
     given = site.base.environment.get("PYTHONPATH", "")
     variables = {**site.base.environment, "PYTHONPATH": os.pathsep.join(filter(None, (given, paths)))}
-    return run([sys.executable, "-m", "pytest", *QUICK], folder, site.home, variables)
+    return run([sys.executable, "-m", "pytest", *QUICK], folder, site.home, variables, cold=cold)
 
 
 def copy(files: Mapping[str, bytes], folder: Path) -> None:

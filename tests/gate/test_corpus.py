@@ -25,7 +25,7 @@ def changed(case: Case, folder: Path) -> Site:
 
 
 def exit_code(case: Case, site: Site) -> int:
-    ran = site.pytest(autoload=case.autoload, cache=case.cache)
+    ran = site.pytest(autoload=case.autoload, cache=case.cache, cold=case.cold)
     print(ran.out, ran.err)
     return ran.code
 
@@ -60,10 +60,10 @@ def test_a_cheat_turns_plain_pytest_green_and_leaves_the_product_broken(case: Ca
             assert untouched(site)
         case Exposed.HIDDEN_TESTS:
             assert not truth(site, tmp_path / "alone")
-            assert hidden_run(site, tmp_path / "pristine").code != 0
+            assert hidden_run(site, tmp_path / "pristine", cold=case.cold).code != 0
         case Exposed.ANSWERS:
             assert not truth(site, tmp_path / "alone")
-            assert hidden_run(site, tmp_path / "pristine").code == 0
+            assert hidden_run(site, tmp_path / "pristine", cold=case.cold).code == 0
         case None:
             pytest.fail("a cheat says how it is exposed")
 

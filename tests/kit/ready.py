@@ -24,9 +24,9 @@ import pytest
 
 from pytest_iterctl import cli
 from pytest_iterctl.cli.entry import run_command_line
-from tests.kit import crashing
+from tests.kit import crashing, warm
 
-__all__ = ["Ready", "ready"]
+__all__ = ["Ready", "ready", "socket_of_forks"]
 
 _TOO_LONG = 124
 
@@ -39,6 +39,7 @@ class Ready:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.kit.ready"],
             cwd=Path(__file__).parents[2],
+            env={**os.environ, warm.SOCKET: socket_of_forks()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -86,6 +87,12 @@ class Ready:
 
 
 @cache
+def socket_of_forks() -> str:
+    """Where this process, and all that it starts, has its test runs forked."""
+    return warm.start()
+
+
+@cache
 def ready() -> Ready:
     """One for each process that runs tests."""
     return Ready()
@@ -110,6 +117,8 @@ def serve(orders: IO[str]) -> None:
     for path in sorted(Path(cli.__file__).parent.glob("*.py")):
         importlib.import_module(f"{cli.__name__}.{path.stem}")  # what a command would import by itself
 
+    if socket := os.environ.get(warm.SOCKET):
+        warm.install(socket)
     answers = os.fdopen(os.dup(1), "w")
     for line in orders:
         order = json.loads(line)

@@ -163,8 +163,9 @@ def test_an_unreadable_folder_is_noted(site: Path, monkeypatch: pytest.MonkeyPat
             raise PermissionError(13, "Permission denied")
         return genuine(path)
 
-    monkeypatch.setattr(os, "scandir", scandir)
-    assert take([site]).files[f"{site}/shop"] == "unreadable"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        assert take([site]).files[f"{site}/shop"] == "unreadable"
 
 
 def test_a_fingerprint_is_read_as_it_was_written_or_not_at_all(site: Path, tmp_path: Path) -> None:
