@@ -67,6 +67,7 @@ def limits() -> str:
         row("max_total_duration", format_duration),
         row("max_calls_per_iteration", str),
         row("require_cost", lambda value: str(value).lower()),
+        row("allow_destructive_operations", lambda value: str(value).lower()),
     )
 
 

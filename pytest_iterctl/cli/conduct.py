@@ -6,11 +6,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import NoReturn
 
 from pytest_iterctl.agents.person import at_terminal
 from pytest_iterctl.cli.asking import ask_person
@@ -43,19 +42,25 @@ def conduct(workspace: Workspace, manner: Manner, begin: Callable[[Audience], Ru
     style = style_of(sys.stderr, os.environ, verbose=bool(manner.verbose))
     terminal = Terminal(style, quiet=manner.quiet, verbose=manner.verbose)
     reports = ReportWriter(workspace)
-    audience = Audience(watchers=(terminal.watch, reports.watch), tick=terminal.tick)
+    signals = _Signals()
+    audience = Audience((terminal.watch, reports.watch), terminal.tick, lambda: signals.asked)
     with ExitStack() as stack:
         stack.callback(terminal.close)
-        stack.enter_context(_signals())
-        state = begin(audience)
+        stack.enter_context(signals)
+        with signals.patient():
+            state = begin(audience)
         while True:
             terminal.close()
             _tell(manner, state, reports)
-            answer = _asked(state) if at_terminal() and not manner.json else None
+            answer = _asked(state) if at_terminal() and not manner.json and not state.interrupted else None
             if answer is None:
                 break
             task, given = answer
-            state = answer_run(workspace, state.run, task, given, audience)
+            with signals.patient():
+                state = answer_run(workspace, state.run, task, given, audience)
+    if state.finished is not None and state.finished.exit_code == ExitCode.INTERRUPTED:
+        complain(f"error: run {state.run} was interrupted")
+        complain(f"hint: go on with: iterctl resume {state.run}")
     if manner.json:
         # Like the summary: a reader that has gone away does not change how the run ended.
         style_of(sys.stdout, {}).put(json.dumps(run_document(state, reports.paths(state)), indent=1) + "\n")
@@ -84,16 +89,35 @@ def _is_red(state: RunState) -> bool:
     return any(task.decision is not None and task.decision.reason == "usage-error" for task in state.tasks)
 
 
-class _signals:  # noqa: N801 - reads as what it is: with _signals()
-    """A driver that is asked to end (TERM, HUP) does what Ctrl-C does: ends its children, writes it down, leaves."""
+class _Signals:
+    """What Ctrl-C does, and so TERM and HUP to the driver: once, the run is asked to stop as by `iterctl stop`, which
+    ends its children and leaves the work tree as promised; twice, or while no run is at work, everything ends now.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._patient = False
 
     def __enter__(self) -> None:
-        self._old = {number: signal.signal(number, self._interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._old = {number: signal.signal(number, self._interrupt) for number in numbers}
 
     def __exit__(self, *_error: object) -> None:
         for number, handler in self._old.items():
             signal.signal(number, handler)
 
-    @staticmethod
-    def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """While a run is at work that looks at `asked`."""
+        self._patient = True
+        try:
+            yield
+        finally:
+            self._patient = False
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked or not self._patient:
+            raise KeyboardInterrupt
+        self.asked = True
+        with suppress(OSError):  # not through a stream, which may be in the middle of a write
+            os.write(2, b"\nstopping; once more stops at once\n")

@@ -103,7 +103,7 @@ def _limit_patch(limits: tuple[str, ...], safety: str | None) -> SafetyPatch | N
 def _number(name: str, value: str) -> object:
     if "duration" in name:
         return value
-    if name == "require_cost":
+    if name in {"require_cost", "allow_destructive_operations"}:
         if value not in {"true", "false"}:
             raise UsageError(f"--limit {name}={value}: expected true or false")
         return value == "true"

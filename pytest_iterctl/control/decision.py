@@ -33,6 +33,7 @@ Reason = Literal[
     "usage-error",
     "integrity",
     "hopeless",
+    "destructive",
 ]
 
 PROCEED_MESSAGE = "Validation passed. Proceeding to next task."
@@ -88,6 +89,9 @@ class Situation:
     gate_objects: bool = False
     #: Why more of the same is of no use.
     hopeless: str = ""
+    #: What the turn did that no task asks for, and whether it was told before.
+    trespass: str = ""
+    trespassed_before: bool = False
 
     @property
     def tried(self) -> tuple[Trial, ...]:
@@ -116,6 +120,8 @@ def _override(situation: Situation) -> Decision | None:
         return _escalate(situation, situation.hopeless_start, situation.start_text)
     if situation.incident:
         return _escalate(situation, "integrity", situation.incident)
+    if situation.trespass and situation.trespassed_before:
+        return _escalate(situation, "destructive", f"told once and done again: {situation.trespass}")
     if situation.agent_gave_up:
         return _escalate(situation, "agent-failed", situation.agent_gave_up)
     failures = max(situation.agent_failures, situation.reviewer_failures)
@@ -143,7 +149,8 @@ def _by_evidence(situation: Situation) -> Decision:
     if situation.tests == "fail":
         if not situation.auto_retry_on_test_fail:
             return _escalate(situation, "auto-retry-off", "tests fail and auto_retry_on_test_fail is false")
-        return _retry(situation, "integrity" if situation.gate_objects else "tests-failed")
+        reason: Reason = "destructive" if situation.trespass else "tests-failed"
+        return _retry(situation, "integrity" if situation.gate_objects else reason)
     if situation.review == "reject":
         if not situation.auto_retry_on_review_reject:
             return _escalate(situation, "auto-retry-off", "the review rejects and auto_retry_on_review_reject is false")

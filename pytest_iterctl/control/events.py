@@ -86,6 +86,7 @@ class StageStarted(Value):
     stage: Stage
     agent: str = ""
     before: str
+    git: str = Field(default="", description="digest of what was recorded of the repository's own files")
 
 
 class StrategyChosen(Value):
@@ -164,13 +165,14 @@ class SnapshotTaken(Value):
 
 
 class Undone(Value):
-    """What a failed agent left behind was kept as a snapshot and taken out of the work tree."""
+    """What a failed agent left behind, or one that destroyed, was kept as a snapshot and taken out of the work tree."""
 
     kind: Literal["undone"] = "undone"
     task: str
     iteration: int
     kept: str
     restored: str
+    destroyed: str = Field(default="", description="what the turn destroyed, '' when the agent had failed")
 
 
 class Recovered(Value):
@@ -232,6 +234,7 @@ class Waited(Value):
 class StopRequested(Value):
     kind: Literal["stop-requested"] = "stop-requested"
     by: str
+    interrupts: bool = Field(default=False, description="asked by a signal to the driver, such as Ctrl-C")
 
 
 class Interrupted(Value):

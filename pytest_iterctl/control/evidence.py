@@ -26,6 +26,7 @@ __all__ = [
     "ReviewEvidence",
     "ReviewStatus",
     "SuiteEvidence",
+    "Touch",
     "TurnEvidence",
     "TurnOutcome",
 ]
@@ -230,6 +231,20 @@ class TurnOutcome(StrEnum):
         return not self.took_its_turn and self not in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}
 
 
+class Touch(Value):
+    """Something of the user's that a turn left other than it was, besides the files of the work tree."""
+
+    what: str = Field(description="a file or reference of the repository, or a place outside of the work tree")
+    how: str
+    destructive: bool = Field(default=False, description="counts against whoever did it")
+    undone: bool = False
+    outside: bool = Field(default=False, description="outside of the work tree and of .git, where nothing is undone")
+
+    @property
+    def text(self) -> str:
+        return f"{self.what} {self.how} ({'undone' if self.undone else 'not undone'})"
+
+
 class TurnEvidence(Value):
     """What one call of an agent came to. Whether it changed anything is seen in the snapshot after it."""
 
@@ -249,6 +264,7 @@ class TurnEvidence(Value):
     question: str = Field(default="", description="what it asks a person")
     retry_after: float | None = Field(default=None, description="seconds that it was told to wait")
     text: str = Field(default="", description="its last message, bounded")
+    touched: tuple[Touch, ...] = Field(default=(), description="what it did to .git and around the work tree, bounded")
 
 
 class ReviewEvidence(Value):
@@ -268,6 +284,7 @@ class Change(Value):
     file_count: int = 0
     added: int = 0
     deleted: int = 0
+    destroys: str = Field(default="", description="why it takes more than any task can want, '' when it does not")
 
 
 class Feedback(Value):

@@ -59,6 +59,8 @@ def apply(state: RunState, entry: Entry) -> RunState:
     if isinstance(event, _WORK | Decided) and event.task != state.at_work:
         moved = _taken_up(moved, event.task, state.clock)
     after = _happened(moved, event)
+    if isinstance(event, StageStarted):
+        after = replace(after, claimed_at=entry.at, claimed_clock=after.clock)
     return replace(after, at_work=event.task) if isinstance(event, _WORK) else after
 
 
@@ -72,7 +74,7 @@ def _happened(moved: RunState, event: Event) -> RunState:
             opened = _in_attempt(moved, event.task, event.iteration, lambda attempt: attempt)
             return replace(opened, open_stage=event)
         case StopRequested():
-            return replace(moved, stopped_by=event.by)
+            return replace(moved, stopped_by=event.by, interrupted=event.interrupts)
         case Interrupted():
             return replace(moved, interrupted=True)
         case Resumed():
@@ -162,7 +164,7 @@ def _task_event(state: RunState, event: Event) -> RunState:
             return _snapshot_taken(state, event)
         case Undone():
             back = _with(state, event.task, lambda task: _put_back(task, event.restored))
-            return _in_attempt(back, event.task, event.iteration, _undone)
+            return _in_attempt(back, event.task, event.iteration, lambda attempt: _undone(attempt, event.destroyed))
         case Recovered():
             back = _with(state, event.task, lambda task: replace(_put_back(task, event.restored), reopen_at=""))
             if event.stage in {"generate", "review"}:
@@ -232,8 +234,10 @@ def _put_back(task: TaskState, commit: str) -> TaskState:
     return replace(task, latest=commit, latest_tree=task.latest_tree if commit == task.latest else "")
 
 
-def _undone(attempt: Attempt) -> Attempt:
+def _undone(attempt: Attempt, destroyed: str) -> Attempt:
     snapshots = tuple(pair for pair in attempt.snapshots if pair[0] == "start")
+    if destroyed:
+        return replace(attempt, snapshots=snapshots, destroyed=destroyed)
     return replace(attempt, undone=attempt.undone + 1, snapshots=snapshots)
 
 

@@ -25,6 +25,7 @@ class Option(Value):
     effect: Effect
     guidance: str = ""
     may_change: tuple[str, ...] = ()
+    allow_destructive: bool = Field(default=False, description="destructive changes are allowed from then on")
 
 
 class Question(Value):
@@ -72,6 +73,8 @@ def ask(
             )
         case "integrity":
             return _believe_it_or_not(explanation, approvable=approvable)
+        case "destructive":
+            return _allowed_or_not(explanation)
         case "stopped":
             return Question(text=f"The run was {explanation}. Go on, or leave it?", options=(_GO_ON, _STOP))
         case _:
@@ -88,6 +91,17 @@ def _believe_it_or_not(explanation: str, *, approvable: bool) -> Question:
     )
     accept = (Option(label="it is honest work: accept it", effect="approve"),) if approvable else ()
     return Question(text=f"{_sentence(explanation, _ASKED)} How should it go on?", options=(undo, *accept, _STOP))
+
+
+def _allowed_or_not(explanation: str) -> Question:
+    undone = Option(
+        label="go on without it",
+        effect="continue",
+        guidance="A person looked at what went beyond the task. Don't do it again, whatever for: "
+        f"{_short(explanation, _ASKED)}",
+    )
+    allow = Option(label="the task needs it: allow it, and go on", effect="continue", allow_destructive=True)
+    return Question(text=f"{_sentence(explanation, _ASKED)} How should it go on?", options=(undone, allow, _STOP))
 
 
 def _approve_or_reject() -> Question:

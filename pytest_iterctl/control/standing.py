@@ -174,7 +174,19 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         approvable=attempt.may_be_approved,
         gate_objects=attempt.gate is not None and attempt.gate.verdict == "gaps",
         hopeless=_hopeless(task, iteration),
+        trespass=_trespass(state, attempt),
+        trespassed_before=any(
+            each.trespasses for each in task.attempts if task.forgiven < each.iteration < attempt.iteration
+        ),
     )
+
+
+def _trespass(state: RunState, attempt: Attempt) -> str:
+    """What somebody has to know of a turn that went beyond its task; '' where the limits allow that."""
+    if limits_of(state).allow_destructive_operations or not attempt.trespasses:
+        return ""
+    first, *more = attempt.trespasses
+    return f"{first}, and {counted(len(more), 'more thing')} like it" if more else first
 
 
 def _hopeless(task: TaskState, iteration: int) -> str:
@@ -268,6 +280,8 @@ def _telling_failure(suite: SuiteEvidence | None, always: frozenset[str]) -> Fai
 def attempt_text(attempt: Attempt) -> str:
     """One line on how an attempt ended."""
     suite = attempt.suite
+    if attempt.destroyed:
+        return f"taken back as a whole: {attempt.destroyed}"
     if attempt.gate is not None and attempt.gate.verdict not in {"accepted", "not-green"} and not attempt.approved:
         return f"Tests passed in the work tree, {attempt.gate.reason}"
     if suite is None:
@@ -297,7 +311,9 @@ _PRECEDENCE = (
 
 
 def run_exit_code(state: RunState) -> ExitCode:
-    """The first of 11, 10, 4, 1, 5, 0 that any task calls for (3 and 2 never get as far as a fold)."""
+    """2 for a run that a signal cut short, else the first of 11, 10, 4, 1, 5, 0 that any task calls for."""
+    if state.interrupted and not (state.tasks and all(task.status == "proceed" for task in state.tasks)):
+        return ExitCode.INTERRUPTED
     codes = {_task_exit_code(task) for task in state.tasks} or {ExitCode.NOT_ACCEPTED}
     if held_back(state):
         codes.add(ExitCode.SAFETY)

@@ -66,6 +66,7 @@ class Attempt:
     lost_calls: int = 0
     choices: tuple[StrategyChosen, ...] = ()
     made: str = ""  # the tree that the agent's turn left
+    destroyed: str = ""  # why all that the agent's turn left was taken out again
 
     @property
     def strategy(self) -> Strategy:
@@ -101,6 +102,12 @@ class Attempt:
         """The last turn was ended by a limit or a person, and what it left is still in the work tree."""
         ended = bool(self.turns) and self.turns[-1].outcome in {TurnOutcome.LIMIT, TurnOutcome.STOPPED}
         return ended and self.failed_turns > self.undone
+
+    @property
+    def trespasses(self) -> tuple[str, ...]:
+        """What its turns did that no task asks for, as sentences without an end."""
+        touched = tuple(touch.text for turn in self.all_turns for touch in turn.touched if touch.destructive)
+        return (*((self.destroyed,) if self.destroyed else ()), *touched)
 
     @property
     def ended_by(self) -> str:
@@ -270,6 +277,8 @@ class RunState:
     last_at: str = ""
     sequence: int = 0
     open_stage: StageStarted | None = None
+    claimed_at: str = ""  # when the last stage began, by the wall's clock and by the run's
+    claimed_clock: float = 0.0
     at_work: str = ""
     stopped_by: str = ""
     interrupted: bool = False

@@ -75,10 +75,13 @@ class CallAgent:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
+    """Take out what a turn left: of an agent that failed, or that destroyed what no task asks for."""
+
     task: str
     iteration: int
     to: str
     number: int
+    destroyed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +229,8 @@ def _in_task(state: RunState, task: TaskState) -> Step:
     ends_here = bool(state.stopped_by) or _is_out_of_time(state, attempt)
     if attempt.failed_turns > attempt.undone and not (ends_here and attempt.cut_off):
         return Undo(task.id, attempt.iteration, task.before_turn, attempt.failed_turns)
+    if (destroys := _destroys(state, attempt)) and not attempt.destroyed:
+        return Undo(task.id, attempt.iteration, task.before_turn, attempt.failed_turns + 1, destroyed=destroys)
     if ends_here:
         return _close(task, attempt)
     if not attempt.generated:
@@ -233,6 +238,11 @@ def _in_task(state: RunState, task: TaskState) -> Step:
             return ProveBase(task.id, attempt.iteration)
         return _generate(state, task, attempt)
     return _after_generate(state, task, attempt)
+
+
+def _destroys(state: RunState, attempt: Attempt) -> str:
+    allowed = limits_of(state).allow_destructive_operations
+    return attempt.change.destroys if attempt.change is not None and not allowed else ""
 
 
 def _close(task: TaskState, attempt: Attempt) -> Step:
@@ -271,6 +281,8 @@ def _wait(state: RunState, task: TaskState, attempt: Attempt, failures: int, why
 
 def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     iteration = attempt.iteration
+    if attempt.destroyed:
+        return Decide(task.id, iteration)  # the tree is what it was, and so are its tests
     if iteration > 0 and not attempt.snapshot("generate"):
         return TakeSnapshot(task.id, iteration, "generate")
     if attempt.in_vain:

@@ -53,6 +53,7 @@ from pytest_iterctl.errors import IterctlError
 from pytest_iterctl.feedback.compose import compact
 from pytest_iterctl.loop.checkpoint import write_checkpoint
 from pytest_iterctl.loop.declare import declare_tasks
+from pytest_iterctl.loop.guarding import died_at
 from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.settle import keep_left_out, put_back_protected, settle
 from pytest_iterctl.loop.stages import Stages, objections
@@ -70,12 +71,19 @@ _MOST_IDLE = 3
 class Driver:
     """One run, from wherever it stands to its end."""
 
-    def __init__(self, workspace: Workspace, history: History, tick: Callable[[float, RunState], None]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        history: History,
+        tick: Callable[[float, RunState], None],
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.workspace = workspace
         self.history = history
         self.snapshots = workspace.snapshots(history.run)
         self.stages = Stages(workspace, history, self.snapshots, self._tick)
         self._draw = tick
+        self._interrupted = interrupted
         self._stop_file = workspace.place.stop_file(history.run)
 
     @property
@@ -95,6 +103,7 @@ class Driver:
                 if idle > _MOST_IDLE:
                     raise RuntimeError(f"{step} changes nothing")
         except KeyboardInterrupt:
+            self.stages.warn_of("what was cut off", self.stages.guard.after(around=False))
             self.history.record(Interrupted())
             raise InterruptedRun(
                 f"run {self.history.run} was interrupted", hint=f"go on with: iterctl resume {self.history.run}"
@@ -105,12 +114,14 @@ class Driver:
         if self._stop_file.exists() and not self.state.stopped_by:
             self.history.record(StopRequested(by="iterctl stop"))
             self._stop_file.unlink(missing_ok=True)
+        elif self._interrupted() and not self.state.stopped_by:
+            self.history.record(StopRequested(by="Ctrl-C", interrupts=True))
         return next_step(self.state)
 
     def _tick(self, elapsed: float) -> bool:
         self._draw(elapsed, self.state)
         self.history.beat()
-        return self._stop_file.exists()
+        return self._stop_file.exists() or self._interrupted()
 
     def _perform(self, step: Step) -> None:
         match step:
@@ -184,21 +195,23 @@ class Driver:
                 stage=step.stage,  # type: ignore[arg-type]  # next_step names only stages
                 commit=snapshot.commit,
                 tree=snapshot.tree,
-                change=self._change(task, snapshot),
+                change=self._change(task, snapshot, by_agent=step.stage == "generate"),
                 left_out=snapshot.left_out,
             )
         )
 
-    def _change(self, task: TaskState, snapshot: Snapshot) -> Change:
+    def _change(self, task: TaskState, snapshot: Snapshot, *, by_agent: bool) -> Change:
         if not task.latest or snapshot.tree == task.latest_tree:
             return Change()
         difference = self.snapshots.difference(task.latest, snapshot.commit)
         forget_bytecode(self.workspace.root, self.snapshots.changed_names(task.latest, snapshot.commit))
+        head = self.state.started.head if self.state.started is not None else ""
         return Change(
             files=difference.files[:_NAMES_SHOWN],
             file_count=len(difference.files),
             added=difference.added,
             deleted=difference.deleted,
+            destroys=self.stages.guard.destroys(task.before_turn, snapshot.commit, tracked=head) if by_agent else "",
         )
 
     def restore(self, commit: str, current: Snapshot) -> None:
@@ -214,11 +227,25 @@ class Driver:
         keep_left_out(self.workspace, self.history, self.snapshots, step.task, f"-{step.iteration - 1}", after, before)
 
     def _undo(self, step: Undo) -> None:
-        kept = self._take(step.task, f"{step.iteration}-failed-{step.number}", f"{step.task} left by a failed agent")
+        what = "destroyed by an agent" if step.destroyed else "left by a failed agent"
+        kept = self._take(step.task, f"{step.iteration}-failed-{step.number}", f"{step.task} {what}")
         self.restore(step.to, kept)
-        self.history.record(Undone(task=step.task, iteration=step.iteration, kept=kept.commit, restored=step.to))
+        self.history.record(
+            Undone(
+                task=step.task,
+                iteration=step.iteration,
+                kept=kept.commit,
+                restored=step.to,
+                destroyed=step.destroyed,
+            )
+        )
 
     def _recover(self, step: Recover) -> None:
+        claim = self.state.open_stage
+        if claim is not None:
+            died = died_at(self.state.claimed_at, self.state.claimed_clock, self.history.resumed_at)
+            touched = self.stages.guard.after_crash(claim.git, died)
+            self.stages.warn_of(f"what was cut off in stage {claim.stage}", touched)
         found = self._take(
             step.task, f"{step.iteration}-found-{self.state.resumes}", f"{step.task} as found at a resume"
         )
@@ -245,6 +272,8 @@ class Driver:
         task = self.state.task(step.task)
         attempt = attempt_at(self.state, task, step.iteration)
         note = "The agent changed nothing." if attempt.changed is False and step.iteration > 0 else ""
+        if attempt.trespasses:
+            note = f"The turn went beyond its task: {attempt.trespasses[0]}."
         limit = task.settings.feedback_max_length
         past = self.stages.past(task, step.iteration)
         feedback = compact(attempt.verdict, (*attempt.reviews, *objections(attempt)), limit, note=note, **past)

@@ -99,6 +99,11 @@ class History:
         self._began = time.monotonic()
 
     @property
+    def resumed_at(self) -> float:
+        """Where the run's clock stood when this driver took over: at the last sign of life of the one before."""
+        return self._offset
+
+    @property
     def clock(self) -> float:
         """Seconds at work in all: before every crash and since the last start, but not in between."""
         return self._offset + time.monotonic() - self._began

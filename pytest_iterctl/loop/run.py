@@ -37,6 +37,7 @@ class Audience:
 
     watchers: Sequence[Watcher] = ()
     tick: Callable[[float, RunState], None] = lambda _elapsed, _state: None
+    interrupted: Callable[[], bool] = lambda: False  # whether a signal has asked for the end of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def start_run(
         )
         for warning in survey.warnings:
             history.record(Warned(text=warning))
-        return Driver(workspace, history, audience.tick).go()
+        return Driver(workspace, history, audience.tick, audience.interrupted).go()
 
 
 def resume_run(
@@ -117,7 +118,7 @@ def resume_run(
             left = (max_iterations or 0) - (task.attempts[-1].iteration if task.attempts else 0)
             if task.status == "escalated" and left > 0:
                 history.record(Answered(task=task.id, effect="continue", iterations=left, by=_who()))
-        return Driver(workspace, history, audience.tick).go()
+        return Driver(workspace, history, audience.tick, audience.interrupted).go()
 
 
 def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answer, audience: Audience) -> RunState:
@@ -141,7 +142,7 @@ def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answ
         history.record(answered)
         if edited and answered.effect == "continue":
             history.record(BaseLost(task=task.id, edited=edited))
-        return Driver(workspace, history, audience.tick).go()
+        return Driver(workspace, history, audience.tick, audience.interrupted).go()
 
 
 def _snapshots(workspace: Workspace, run: str, plan: FrozenPlan | None) -> Snapshots:
@@ -159,6 +160,9 @@ def _plan_of(state: RunState) -> FrozenPlan | None:
 def _what_to_go_on_with(workspace: Workspace, state: RunState, task: TaskState, answer: Answered) -> dict[str, object]:
     """Going on after a run-wide limit raises it; after a reviewer that failed, only the review is taken again."""
     if state.started is not None and state.limits is not None:
+        question = task.decision.question if task.decision is not None else None
+        if question is not None and answer.option and question.options[answer.option - 1].allow_destructive:
+            return {"limits": state.limits.model_copy(update={"allow_destructive_operations": True})}
         used = spent(state, task.attempts[-1])
         limits = extended(state.limits, state.started.plan.limits, used, task.limit)
         if limits is not None:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -27,7 +27,7 @@ from pytest_iterctl.control.events import (
     TurnFinished,
     Warned,
 )
-from pytest_iterctl.control.evidence import Outcome, ReviewEvidence, SuiteEvidence
+from pytest_iterctl.control.evidence import Outcome, ReviewEvidence, SuiteEvidence, Touch
 from pytest_iterctl.control.limits import Allowance, allowance
 from pytest_iterctl.control.standing import attempt_at, attempt_text, limits_of, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -39,6 +39,7 @@ from pytest_iterctl.feedback.causes import first_cause, group
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.gate.baseline import GOOD
 from pytest_iterctl.loop.base import Bases
+from pytest_iterctl.loop.guarding import Guard
 from pytest_iterctl.loop.history import History, now
 from pytest_iterctl.loop.judging import Judge
 from pytest_iterctl.loop.proving import excused, prove
@@ -100,6 +101,11 @@ class Stages:
             *(workspace.repository, snapshots, self.private, self.bench, tick), first_agent=workspace.place.first_agent
         )
         self.lessons = Lessons(workspace.database)
+        self.guard = Guard(
+            *(workspace.repository, self.private, history.run),
+            lambda: limits_of(history.state).allow_destructive_operations,
+        )
+        self._told: set[str] = set()
         self._ever_passed: dict[str, tuple[int, frozenset[str]]] = {}
 
     @property
@@ -139,7 +145,8 @@ class Stages:
         self._claim(task, step.iteration, "generate", step.agent.name)
         reply = call_agent(turn, self.tick)
         key = self._key(task, step.iteration, "generate", call=len(attempt.turns) + 1)
-        evidence = reply.evidence.model_copy(update={"output_key": key})
+        touched = self.guard.after(around=True)
+        evidence = reply.evidence.model_copy(update={"output_key": key, "touched": touched})
         self.history.record(TurnFinished(task=task.id, iteration=step.iteration, turn=evidence))
         self._keep(key, "generate", step.agent.name, reply.stdout + reply.stderr)
         self._warn_of_survivors(f"the agent {step.agent.name}", reply.survivors)
@@ -263,7 +270,11 @@ class Stages:
         self, task: FrozenTask, attempt: Attempt, factor: float = 1.0, *, extra: tuple[str, ...] = ()
     ) -> Tested:
         allowed = self._allowance(attempt, task.settings.test_timeout * factor)
-        return self.bench.test(task, allowed, self.tick, extra=extra)
+        if not self.guard.is_watching:
+            self.guard.before(around=False)
+        tested = self.bench.test(task, allowed, self.tick, extra=extra)
+        self.warn_of("the tests", self.guard.after(around=False))
+        return tested
 
     def review(self, step: CallReviewer) -> None:
         task = self.state.task(step.task)
@@ -278,7 +289,8 @@ class Stages:
         self._claim(task, step.iteration, "review", step.reviewer.name)
         review, reply = call_reviewer(turn, self.tick)
         key = self._key(task, step.iteration, "review", call=len(attempt.review_turns) + 1)
-        evidence = reply.evidence.model_copy(update={"output_key": key})
+        touched = self.guard.after(around=True)
+        evidence = reply.evidence.model_copy(update={"output_key": key, "touched": touched})
         self.history.record(ReviewFinished(task=task.id, iteration=step.iteration, review=review, turn=evidence))
         self._keep(key, "review", step.reviewer.name, reply.stdout + reply.stderr)
         self._warn_of_survivors(f"the reviewer {step.reviewer.name}", reply.survivors)
@@ -293,9 +305,19 @@ class Stages:
         return notify_hooks(turn, decision.model_dump(mode="json"), self.tick)
 
     def _claim(self, task: TaskState, iteration: int, stage: str, agent: str) -> None:
+        git = self.guard.before(around=stage in {"generate", "review"}) if stage != "judge" else ""
+        if self.guard.problem and self.guard.problem not in self._told:
+            self._told.add(self.guard.problem)
+            self.history.record(Warned(text=f"what an agent does to .git may not be undone: {self.guard.problem}"))
         self.history.record(
-            StageStarted(task=task.id, iteration=iteration, stage=stage, agent=agent, before=task.latest)  # type: ignore[arg-type]  # one of the three
+            StageStarted(task=task.id, iteration=iteration, stage=stage, agent=agent, before=task.latest, git=git)  # type: ignore[arg-type]  # one of the four
         )
+
+    def warn_of(self, who: str, touched: Iterable[Touch]) -> None:
+        """Tell what nobody is blamed for by a decision, because it is not known who it was."""
+        for each in touched:
+            if each.destructive:
+                self.history.record(Warned(text=f"{who}: {each.text}"))
 
     def _key(self, task: TaskState, iteration: int, stage: str, *, call: int = 1) -> str:
         """Where the output of one call is kept for good."""
@@ -403,7 +425,8 @@ class Stages:
         if suite is not None:
             self._put(key, "generate", "", whole_form(suite, reviews, **past))
         document = feedback_document(suite, reviews, where=where, **past) if suite is not None else {}
-        tried = [attempt for attempt in task.attempts if attempt.iteration > 0 and attempt.suite is not None]
+        tried = [each for each in task.attempts if each.iteration > 0 and (each.suite is not None or each.destroyed)]
+        recent = [each for each in task.attempts if each.iteration <= iteration][-2:]
         prompt = GeneratePrompt(
             task=task.id,
             asked=task.task.prompt,
@@ -416,6 +439,7 @@ class Stages:
             command=command_line_of(task.task, as_module=self.as_module),
             changed_nothing=bool(tried) and tried[-1].changed is False,
             restored=self._restored(tried[-1]) if tried else (),
+            trespasses=tuple(dict.fromkeys(text for each in recent for text in each.trespasses)),
             may_change=(*task.settings.may_change, *task.released),
             kind=_kind_of_failure(last),
             part_of=causes,

@@ -40,6 +40,7 @@ LIMITS: Mapping[SafetyLevel, Limits] = MappingProxyType(
                 max_duration_per_iteration=10 * _MINUTE,
                 max_total_duration=_HOUR,
                 max_calls_per_iteration=1000,
+                allow_destructive_operations=True,
             ),
             Limits(
                 level="normal",

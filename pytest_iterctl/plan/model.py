@@ -107,6 +107,9 @@ class SafetyPatch(Value):
     require_cost: bool | None = Field(
         default=None, description="stop after a call of which nobody says what it cost (default false)"
     )
+    allow_destructive_operations: bool | None = Field(
+        default=None, description="an agent may empty the project, rewrite git's history and touch .git"
+    )
 
 
 def _level_or_table(value: object) -> object:
@@ -128,6 +131,7 @@ class Limits(Value):
     max_total_duration: float
     max_calls_per_iteration: int
     require_cost: bool = False
+    allow_destructive_operations: bool = False
 
 
 Times = Annotated[int, Field(ge=0, le=1000)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_iterctl.control.standing import best_attempt, run_exit_code
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
-from pytest_iterctl.show.failure import analysis_part, strategy_part
+from pytest_iterctl.show.failure import analysis_part, strategy_part, touched_part
 from pytest_iterctl.show.integrity import gap_part, gate_part, last_judged, proof_part
 
 __all__ = ["run_document", "status_document"]
@@ -106,6 +106,8 @@ def _history(attempt: Attempt) -> dict[str, object]:
         "gate": attempt.gate.verdict if attempt.gate is not None else None,
         "agent": [{"outcome": str(turn.outcome), "error": turn.error} for turn in attempt.turns],
         "changed": attempt.changed,
+        "destroyed": attempt.destroyed or None,
+        "touched": touched_part(attempt),
         "decision": attempt.decision.action if attempt.decision is not None else None,
         "reason": attempt.decision.reason if attempt.decision is not None else None,
         "seconds": round(attempt.seconds, 3),

@@ -18,6 +18,7 @@ __all__ = [
     "strategies_lines",
     "strategy_part",
     "strategy_text",
+    "touched_part",
 ]
 
 #: How often it has helped and how often not, by error type and strategy.
@@ -43,6 +44,23 @@ def analysis_text(found: Analysis) -> str:
     passing = ", may go away by itself" if found.transient else ""
     sign = f": {one_line(found.sign, 160)}" if found.sign else ""
     return f"{found.error_type} ({found.severity}{passing}){sign}"
+
+
+def touched_part(attempt: Attempt) -> list[dict[str, object]]:
+    """What its turns did to the repository's own files and around the work tree; what counts against them first."""
+    found = sorted(
+        (touch for turn in attempt.all_turns for touch in turn.touched), key=lambda each: not each.destructive
+    )
+    return [
+        {
+            "what": one_line(touch.what, 300),
+            "how": one_line(touch.how, 300),
+            "destructive": touch.destructive,
+            "undone": touch.undone,
+            "outside": touch.outside,
+        }
+        for touch in found
+    ]
 
 
 def strategy_part(attempt: Attempt) -> list[dict[str, object]]:

@@ -12,7 +12,7 @@ from pytest_iterctl.control.pattern import counted, detect
 from pytest_iterctl.control.question import Question
 from pytest_iterctl.control.standing import attempt_text, trials
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
-from pytest_iterctl.show.failure import analysis_part, analysis_text, strategy_part
+from pytest_iterctl.show.failure import analysis_part, analysis_text, strategy_part, touched_part
 from pytest_iterctl.show.integrity import verdict_text
 from pytest_iterctl.show.report_words import (
     FILES,
@@ -69,6 +69,8 @@ def attempt_part(state: RunState, task: TaskState, attempt: Attempt, telling: Ma
         "analysis_text": analysis_text(found) if (found := analysis_of(attempt)) is not None else None,
         "first_failure": _failure(telling.get(attempt.iteration)),
         "guidance": [bounded(text) for iteration, text in task.guidance if iteration == attempt.iteration],
+        "destroyed": shown_line(attempt.destroyed, 400) or None,
+        "touched": touched_part(attempt)[:NAMES],
         "agent_failures": [
             {
                 "agent": shown_line(turn.agent),

@@ -178,6 +178,14 @@ def _one_attempt(attempt: Reading) -> list[str]:
             lines += [f"Strategy {choice.code('strategy')}: {choice.line('why', 300) or 'no reason'}.", ""]
     if attempt.has("analysis"):
         lines += [f"What kind of failure: {attempt.line('analysis_text', 300)}.", ""]
+    if attempt.has("destroyed"):
+        lines += [f"Taken back as a whole: {attempt.line('destroyed', 400)}.", ""]
+    touched = [
+        f"{each.text('what')} {each.text('how')} ({'undone' if each.has('undone') else 'not undone'})"
+        for each in attempt.parts("touched")
+    ]
+    if touched:
+        lines += ["What the agent did to git's own files and around the work tree:", "", fence("\n".join(touched)), ""]
     for turn in attempt.parts("agent_failures"):
         lines += [f"{turn.code('agent')} did not do its turn ({turn.line('outcome')}):", ""]
         lines += [fence(turn.text("error") or "it did not say why"), ""]

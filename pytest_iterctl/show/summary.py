@@ -52,6 +52,7 @@ def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
     if task.status in {"escalated", "stopped"}:
         _needs_action(state, task, style)
     _integrity(task, style)
+    _trespasses(task, style)
     if task.settled is not None and task.settled.committed:
         _line(style, "Commit", None, task.settled.committed[:12], "good")
     if task.settled is not None and task.settled.problem:
@@ -141,6 +142,15 @@ def _integrity(task: TaskState, style: Style) -> None:
     for word, text, paint in rows:
         if text:
             _line(style, word, None, text, paint)
+
+
+def _trespasses(task: TaskState, style: Style) -> None:
+    """What the agent did that no task asks for, undone or not: each of it, whatever the task came to."""
+    rows = [(attempt.iteration, text) for attempt in task.attempts for text in attempt.trespasses]
+    for iteration, text in rows[:_SHOWN]:
+        _line(style, "Trespass", None, f"in iteration {iteration}: {one_line(text, 300)}", "warn")
+    if len(rows) > _SHOWN:
+        _line(style, "", None, f"and {counted(len(rows) - _SHOWN, 'more')}: iterctl report", "plain")
 
 
 def _line(style: Style, word: str, seconds: float | None, text: str, paint: Paint) -> None:

@@ -23,7 +23,7 @@ from pytest_iterctl.control.events import (
     Waited,
     Warned,
 )
-from pytest_iterctl.control.evidence import GateEvidence, SuiteEvidence, TurnOutcome
+from pytest_iterctl.control.evidence import GateEvidence, SuiteEvidence, TurnEvidence, TurnOutcome
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import Entry, RunState
 from pytest_iterctl.show.failure import strategy_text
@@ -36,6 +36,7 @@ __all__ = ["RULE", "Terminal", "status_line"]
 
 RULE = "─" * 12
 _WORD = 12
+_TOUCHES = 5
 _TURN_WORDS = {
     TurnOutcome.LIMIT: "AGENT LIMIT",
     TurnOutcome.ASKED: "ASKED",
@@ -93,14 +94,17 @@ class Terminal:
                 self._base(event)
             case Judged():
                 self._judged(state, event)
-            case TurnFinished() if event.turn.outcome is not TurnOutcome.DONE:
-                self._turn(state, event)
+            case TurnFinished():
+                if event.turn.outcome is not TurnOutcome.DONE:
+                    self._turn(state, event)
+                self._touched(state, event, event.turn)
             case SnapshotTaken() if event.stage == "generate":
                 self._generated(state, event)
             case SnapshotTaken() if event.left_out:
                 self._warning("left out of the snapshot: " + ", ".join(event.left_out[:5]))
             case ReviewFinished():
                 self._review(state, event)
+                self._touched(state, event, event.turn)
             case Decided():
                 self._decided(state, event)
             case _:
@@ -117,6 +121,8 @@ class Terminal:
                 self._line("WAIT", None, self._number(state, event.task, event.iteration, told), "warn")
             case Undone():
                 told = "what the failed agent left was taken out (kept as a snapshot)"
+                if event.destroyed:
+                    told = f"taken back as a whole (kept as {event.kept[:12]}): {event.destroyed}"
                 self._line("UNDO", None, self._number(state, event.task, event.iteration, told), "warn")
             case Recovered() if event.kept:
                 told = f"the work tree differed from where stage {event.stage} began; as found it is {event.kept[:12]}"
@@ -261,6 +267,23 @@ class Terminal:
         text = one_line(known.get(turn.outcome) or turn.error or str(turn.outcome), 300)
         paint: Paint = "warn" if turn.outcome.took_its_turn else "bad"
         self._line(word, turn.seconds, self._number(state, event.task, event.iteration, text), paint)
+
+    def _touched(self, state: RunState, event: TurnFinished | ReviewFinished, turn: TurnEvidence) -> None:
+        """What it did to .git and around the work tree; of what nobody is blamed for only the number."""
+        blamed = [each for each in turn.touched if each.destructive]
+        for each in blamed if self._verbose else blamed[:_TOUCHES]:
+            told = self._number(state, event.task, event.iteration, f"{each.what} {each.how}")
+            self._line("UNDONE" if each.undone else "NOT UNDONE", None, told, "warn" if each.undone else "bad")
+        more = len(turn.touched) - len(blamed)
+        if self._verbose:
+            for each in turn.touched[len(blamed) :]:
+                self._indented(each.text)
+        elif len(blamed) > _TOUCHES:
+            told = f"and {counted(len(blamed) - _TOUCHES, 'more thing')} like it: iterctl report"
+            self._line("", None, self._number(state, event.task, event.iteration, told), "plain")
+        elif more and not blamed:
+            told = f"{counted(more, 'thing')} in .git or around the work tree touched: iterctl report"
+            self._line("TOUCHED", None, self._number(state, event.task, event.iteration, told), "note")
 
     def _generated(self, state: RunState, event: SnapshotTaken) -> None:
         attempt = state.task(event.task).attempts[-1]

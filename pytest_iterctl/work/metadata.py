@@ -121,6 +121,15 @@ class Metadata:
             told.insert(0, Touched(_DOT.decode(), "leads to another repository now", destructive=True))
         return Comparison(tuple(told), now, dot, missing)
 
+    def newest(self, seen: Comparison) -> int:
+        """When the latest of these changes was made, in nanoseconds: by the time that nobody can set back."""
+        found = [0]
+        for name, (_, entry) in self._changed(seen.now).items():
+            found.append(entry.stamp[2] or _changed_last(self._place.path(name)))
+        if not seen.dot.equals(self._dot):
+            found.append(seen.dot.stamp[2] or _changed_last(self._dot_path))
+        return max(found)
+
     def put_back(self, seen: Comparison) -> tuple[Touched, ...]:
         """Make everything that is the user's what it was. What has changed once more since then is left and told."""
         if not seen.touched:
@@ -261,6 +270,16 @@ class Metadata:
 def _is_of_refs(name: bytes, place: Place) -> bool:
     inner = name.removeprefix(place.own + b"/") if place.own else name
     return inner == b"packed-refs" or (inner.startswith((b"refs/", b"logs/")) and not inner.endswith(b".lock"))
+
+
+def _changed_last(path: bytes) -> int:
+    """Of what is there no longer, the folder that it was in knows."""
+    while len(path) > 1:
+        try:
+            return os.lstat(path).st_ctime_ns
+        except OSError:
+            path = os.path.dirname(path)  # noqa: PTH120 - names are bytes
+    return 0
 
 
 def _same(one: Recorded, other: Recorded) -> bool:

@@ -531,7 +531,8 @@ def test_what_is_planted_where_git_does_not_look_is_told_and_taken_away(project:
     paint = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
     hide = {".git/info/exclude": "conftest.py\n", "conftest.py": paint}
     project.agent({"write": hide}, {"write": {"calc.py": FIXED}})
-    code, task, err = result(project)
+    # Where .git may be touched; elsewhere git's own list is put back before anybody asks git.
+    code, task, err = result(project, "--iterate-safety=permissive")
     assert code == 0, err
     assert [step["reason"] for step in task["history"]] == ["integrity", "passed"]
     assert "conftest.py" in project.calls[1]["prompt"]
@@ -540,6 +541,18 @@ def test_what_is_planted_where_git_does_not_look_is_told_and_taken_away(project:
     copy = f".iterctl/runs/{run}/planted/conftest.py"
     assert (project.root / copy).read_text() == paint
     assert f"taken away; as it was it is kept as {copy}" in err
+
+
+def test_what_is_to_be_hidden_from_git_is_seen_all_the_same(project: Project) -> None:
+    paint = "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"
+    hide = {".git/info/exclude": "conftest.py\n", "conftest.py": paint}
+    project.agent({"write": hide}, {"write": {"calc.py": FIXED}})
+    code, task, err = result(project)
+    assert code == 0, err
+    assert [step["reason"] for step in task["history"]] == ["integrity", "passed"]
+    assert "conftest.py" in project.calls[1]["prompt"]
+    assert not (project.root / "conftest.py").exists()
+    assert "conftest.py" not in (project.root / ".git/info/exclude").read_text()
 
 
 def test_what_the_user_keeps_where_git_does_not_look_stays_when_its_rule_is_refined(project: Project) -> None:

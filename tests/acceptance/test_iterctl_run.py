@@ -295,9 +295,31 @@ def test_an_interrupted_run_exits_with_2_and_can_be_resumed(files: Project, numb
     _, err = process.communicate(timeout=30)
     assert process.returncode == 2, err
     assert "hint: go on with: iterctl resume" in err
+    # What the agent had half done is kept as a snapshot and no longer in the work tree.
+    assert not (files.root / "a.txt").exists()
+    assert not running_agents(files)
     resumed = files.iterctl("resume", "--format", "json")
     assert resumed.code == 0, resumed.err
     assert (files.root / "a.txt").read_text() == "yes"
+
+
+def test_a_second_signal_does_not_wait_for_anybody(files: Project) -> None:
+    plan(files, task(files, "a", "yes"))
+    stubborn = files.tools / "stubborn.py"
+    stubborn.write_text(
+        "import pathlib, signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\npathlib.Path('a.txt').write_text('half')\ntime.sleep(120)\n"
+    )
+    process = started(files, "run", "--agent", f"{sys.executable} -S {stubborn}")
+    wait_for((files.root / "a.txt").exists)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 2, err
+    assert "was interrupted" in err
+    resumed = files.iterctl("resume", "--format", "json", "--limit", "max_total_duration=3s")
+    assert resumed.json["tasks"][0]["state"] == "stopped"
+    assert not (files.root / "a.txt").exists()
 
 
 def test_a_killed_driver_leaves_no_process_behind(files: Project) -> None:

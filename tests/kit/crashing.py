@@ -1,7 +1,7 @@
 """Kills this process with SIGKILL at one exact point of a run.
 
-A point is `before` or `after` (the N-th journal write) or `restore` (after the N-th restore of the work tree, before it
-is written down). A run that ends by itself never reached it.
+A point is `before` or `after` (the N-th journal write), `restore` (after the N-th restore of the work tree, before it
+is written down), or a kind of event (before the N-th of them is written). A run that ends by itself never reached it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 from typing import Any
 
-from pytest_iterctl.store.journal import Journal
+from pytest_iterctl.store.journal import Journal, Record
 from pytest_iterctl.work.snapshots import Snapshots
 
 
@@ -24,8 +24,10 @@ def install(point: str, number: int) -> None:
 
     def counted_append(self: Journal, *arguments: Any, **options: Any) -> None:
         nonlocal count
-        count += point in {"before", "after"}
-        if point == "before" and count == number:
+        record = arguments[1]
+        assert isinstance(record, Record)
+        count += point in {"before", "after", record.kind}
+        if point in {"before", record.kind} and count == number:
             die()
         append(self, *arguments, **options)
         if point == "after" and count == number:

@@ -57,6 +57,9 @@ for name, content in act.get("write", {}).items():
     path.write_text(content)
 for name in act.get("delete", []):
     pathlib.Path(name).unlink()
+for command in act.get("run", []):
+    import subprocess
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 time.sleep(act.get("sleep", 0))
 sys.stdout.write(act.get("say", ""))
 sys.stderr.write(act.get("complain", ""))

@@ -169,6 +169,7 @@ class TestSafety:
             "max_total_duration": 600,
             "max_calls_per_iteration": 100,
             "require_cost": False,
+            "allow_destructive_operations": False,
         }
 
     def test_a_single_limit_beats_the_level_beside_it(self) -> None:
