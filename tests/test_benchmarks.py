@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.project import git
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 LINE = re.compile(r"(?P<name>[a-z_0-9.]+): (\d+\.\d{3}|not measured) \(target <= [0-9.]+\) \S.*")
 FIGURES = {
@@ -77,3 +79,24 @@ def test_every_benchmark_says_what_it_measures(name: str) -> None:
 def test_run_all_runs_every_benchmark() -> None:
     source = (BENCHMARKS / "run_all.py").read_text()
     assert all(f'"{name}"' in source for name in FIGURES)
+
+
+def test_the_audit_of_a_history_counts_what_it_finds(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    for change in (
+        {"calc.py": "def double(number):\n    return number\n", "tests/test_calc.py": "import os\n"},
+        {"calc.py": "def double(number):\n    return number * 2\n", "tests/test_calc.py": "import os\nos._exit(0)\n"},
+        {"calc.py": "import os\n\n\ndef double(number):\n    os._exit(0)\n"},
+        {"notes.txt": "os._exit(0)\n"},
+    ):
+        for name, content in change.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(content)
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "-qm", "change")
+    ran = run("audit_history", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    found, *figures = ran.stdout.splitlines()
+    assert found.endswith("certain calc.py:5 ends-process")
+    assert [line.split(" ")[:2] for line in figures[:2]] == [["audit.certain:", "1"], ["audit.suspicious:", "0"]]
+    assert all("of 3 commits of" in line for line in figures[:2])

@@ -9,6 +9,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from pytest_iterctl.gate.elsewhere import lines_for_elsewhere
 from pytest_iterctl.gate.findings import Finding
 from pytest_iterctl.gate.source import Source, Unreadable, parse
 
@@ -35,7 +36,7 @@ def excluded_from_coverage(before: Mapping[str, bytes], after: Mapping[str, byte
 
 
 def _excluded(data: bytes) -> Iterator[tuple[str, int, str]]:
-    """Each commented line without its spaces, its number, and the code of the function there."""
+    """Each commented line of what runs here, without its spaces, its number, and the code of the function there."""
     if b"no" not in data.lower() or b"pragma" not in data.lower():
         return
     try:
@@ -44,8 +45,11 @@ def _excluded(data: bytes) -> Iterator[tuple[str, int, str]]:
         source = Source("", tree) if tree is not None else None
     except (Unreadable, RecursionError, SyntaxError, tokenize.TokenError, ValueError):
         return
-    for token in tokens if source is not None else ():
-        if token.type == tokenize.COMMENT and _PRAGMA.search(token.string) and source is not None:
+    if source is None:
+        return
+    elsewhere = lines_for_elsewhere(source)
+    for token in tokens:
+        if token.type == tokenize.COMMENT and _PRAGMA.search(token.string) and token.start[0] not in elsewhere:
             yield "".join(token.line.split()), token.start[0], _code_at(source, token.start[0])
 
 

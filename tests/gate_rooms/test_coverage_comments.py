@@ -25,7 +25,6 @@ def rules(after: str, before: str = BASE) -> list[tuple[int, str]]:
         (BASE.replace("return 3", "return 3  # PRAGMA: NO COVER"), [(8, OLD)]),
         (BASE.replace("    if a:", "    if a:  # pragma: no branch"), [(2, OLD)]),
         (BASE.replace("return 3", "return 4  # pragma: no cover"), [(8, NEW)]),
-        (BASE + "\n\nif __name__ == '__main__':  # pragma: no cover\n    g()\n", [(11, NEW)]),
         (BASE + "\n\ndef h():  # pragma: no cover\n    return 4\n", [(11, NEW)]),
         (BASE.replace("def g", "X = 1  # pragma: no cover\n\n\ndef g"), [(7, NEW)]),
         (BASE.replace("return 3", "return '# pragma: no cover'"), []),
@@ -35,6 +34,58 @@ def rules(after: str, before: str = BASE) -> list[tuple[int, str]]:
 )
 def test_comments_that_exclude_code_are_found(after: str, found: list[tuple[int, str]]) -> None:
     assert rules(after) == found
+
+
+PRAGMA = "  # pragma: no cover\n    g()\n"
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "if __name__ == '__main__':",
+        "if sys.version_info < (3, 9):",
+        "if sys.version_info[:2] >= (3, 14):",
+        "if not sys.version_info >= (3, 9):",
+        "if sys.version_info[1] == 8:",
+        "if sys.version_info.minor > 12:",
+        "if sys.platform == 'win32':",
+        "if sys.platform.startswith('win'):",
+        "if sys.platform in ('win32', 'cygwin'):",
+        "if os.name == 'nt' and sys.platform != 'darwin':",
+        "if platform.system() == 'Windows':",
+        "WINDOWS = sys.platform == 'win32'\n\n\nif WINDOWS:",
+        "if typing.TYPE_CHECKING:",
+        "try:\n    import colorama\nexcept ImportError:",
+        "try:\n    from a import b\nexcept (ValueError, ModuleNotFoundError):",
+    ],
+)
+def test_code_that_no_test_here_could_run_may_be_excluded(guard: str) -> None:
+    assert rules(f"import os\nimport platform\nimport sys\nimport typing\n{BASE}\n\n{guard}{PRAGMA}") == []
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "if sys.version_info:",
+        "if sys.version_info >= (3,):",
+        "if sys.version_info >= (2, 7) or sys.platform == 'win32':",
+        "if sys.platform != 'amiga':",
+        "if sys.platform == sys.platform:",
+        "if sys.platform.lower() == 'win32':",
+        "if os.environ.get('WINDOWS'):",
+        "if __name__:",
+        "if flags == 1:",
+        "if sys.version_info > 3:",
+        "if sys.version_info[9] > 3:",
+        "WINDOWS = sys.platform == 'win32'\nWINDOWS = True\nif WINDOWS:",
+        "WINDOWS = not WINDOWS\nif WINDOWS:",
+        "try:\n    raise ImportError\nexcept ImportError:",
+        "try:\n    import colorama\n    colorama.init()\nexcept ImportError:",
+        "try:\n    import colorama\nexcept Exception:",
+    ],
+)
+def test_what_only_looks_like_a_guard_is_found(guard: str) -> None:
+    assert [rule for _, rule in rules(f"import os\nimport sys\n{BASE}\n\n{guard}{PRAGMA}")] == [NEW]
 
 
 def test_comments_that_were_there_are_nothing_new() -> None:
