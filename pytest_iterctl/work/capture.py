@@ -11,8 +11,10 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +29,7 @@ __all__ = ["OWN_FOLDER", "Captured", "PrivateIndex", "copy_index"]
 
 OWN_FOLDER = b".iterctl"
 ATTEMPTS = 4
+_SECOND = 10**9
 _PLAIN_ENTRIES = (b"H 100", b"H 120")
 # What `diff-files` says, with exit code 0, of a file that it may not look at.
 _SKIPPED = re.compile(rb"^(?!warning: |hint: )(.+): [^:]+$", re.MULTILINE)
@@ -71,6 +74,7 @@ class PrivateIndex:
         self._conversions = Conversions(repository, directory)
         self._converting: Mapping[str, str] = {}
         self._ready = False
+        self._stamps: dict[bytes, int] = {}
 
     def git(self, *arguments: str, feed: bytes | None = None) -> bytes:
         answer = self.ask(*arguments, feed=feed)
@@ -87,6 +91,7 @@ class PrivateIndex:
         answer = Answer(0, b"", b"")
         for _ in range(ATTEMPTS):
             work = self._look()
+            self._note_stamps(work.present)
             answer = self._apply(work)
             if answer.code == 0:
                 self._settle_left_out(work.left_out)
@@ -180,6 +185,7 @@ class PrivateIndex:
 
     def _look(self) -> _Work:
         self._notice_appeared()
+        self._notice_within_a_second()
         with ThreadPoolExecutor(1) as beside:  # two git processes side by side: each looks at every file or folder
             touched = beside.submit(self._list_touched)
             untracked = self._sort_untracked(self._list_untracked())
@@ -188,6 +194,31 @@ class PrivateIndex:
         work = _Work(list(untracked.files), set(untracked.left_out))
         self._sort_tracked(touched.result(), work)
         return self._look_behind(work) if work.folders else work
+
+    def _note_stamps(self, names: Iterable[bytes]) -> None:
+        for name in names:
+            with suppress(OSError):
+                self._stamps[name] = os.lstat(self._root + b"/" + name).st_ctime_ns
+
+    def _notice_within_a_second(self) -> None:
+        """Git tells changes apart by the second, and the time of the content can be set back. So a file that was
+        captured and then changed in one second is made to be read again, unless its size tells.
+        """
+        changed, passed = set(), time.time_ns() // _SECOND - 1
+        for name, stamp in tuple(self._stamps.items()):
+            try:
+                now = os.lstat(self._root + b"/" + name).st_ctime_ns
+            except OSError:
+                now = 0
+            if now != stamp and now // _SECOND == stamp // _SECOND:
+                changed.add(name)
+            if stamp // _SECOND < passed:
+                del self._stamps[name]
+        if changed:
+            entries = self.git("ls-files", "-z", "-s").split(b"\0")
+            # An entry that is written without the file's times is one that git has to compare by its content.
+            info = (each + b"\0" for each in entries if each.partition(b"\t")[2] in changed)
+            self.git("update-index", "-z", "--index-info", feed=b"".join(info))
 
     def _look_behind(self, work: _Work) -> _Work:
         """As long as a file is in the index, git does not say that the folder in its place is a repository."""

@@ -199,6 +199,16 @@ def test_an_edit_right_after_a_commit_is_seen(world: World) -> None:
     assert world.git("show", f"{base.commit}:a.py") == b"a = 3\n"
 
 
+def test_an_edit_with_its_old_time_stamp_in_the_second_of_the_last_one_is_seen(world: World) -> None:
+    world.plain()
+    snapshots = snapshots_of(world)
+    for number in range(40):  # many of them lie within one second
+        content = f"{number:04}\n"
+        os.utime(world.write("a.py", content), (1_000_000_000, 1_000_000_000))
+        base = snapshots.take(BASE, "base")
+        assert world.git("show", f"{base.commit}:a.py").decode() == content
+
+
 def test_an_edit_with_an_old_time_stamp_is_seen(world: World) -> None:
     world.plain()
     path = world.root / "a.py"
