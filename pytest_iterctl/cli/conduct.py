@@ -6,19 +6,20 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
 
 from pytest_iterctl.agents.person import at_terminal
 from pytest_iterctl.cli.asking import ask_person
+from pytest_iterctl.cli.errand import Errand, Respond
 from pytest_iterctl.cli.guard import complain
 from pytest_iterctl.cli.planning import found_agent_clis
 from pytest_iterctl.cli.reports import ReportWriter
 from pytest_iterctl.control.state import RunState
 from pytest_iterctl.errors import ExitCode
-from pytest_iterctl.loop.run import Answer, Audience, answer_run
+from pytest_iterctl.loop.run import Answer, Audience
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.documents import run_document
 from pytest_iterctl.show.style import style_of
@@ -37,7 +38,7 @@ class Manner:
     verbose: int = 0
 
 
-def conduct(workspace: Workspace, manner: Manner, begin: Callable[[Audience], RunState]) -> int:
+def conduct(workspace: Workspace, manner: Manner, errand: Errand) -> int:
     """One run to its end and out to the user; at a terminal a question may be answered right away."""
     style = style_of(sys.stderr, os.environ, verbose=bool(manner.verbose))
     terminal = Terminal(style, quiet=manner.quiet, verbose=manner.verbose)
@@ -48,7 +49,7 @@ def conduct(workspace: Workspace, manner: Manner, begin: Callable[[Audience], Ru
         stack.callback(terminal.close)
         stack.enter_context(signals)
         with signals.patient():
-            state = begin(audience)
+            state = errand.perform(workspace, audience)
         while True:
             terminal.close()
             _tell(manner, state, reports)
@@ -57,7 +58,7 @@ def conduct(workspace: Workspace, manner: Manner, begin: Callable[[Audience], Ru
                 break
             task, given = answer
             with signals.patient():
-                state = answer_run(workspace, state.run, task, given, audience)
+                state = Respond(run=state.run, task=task, answer=given).perform(workspace, audience)
     if state.finished is not None and state.finished.exit_code == ExitCode.INTERRUPTED:
         complain(f"error: run {state.run} was interrupted")
         complain(f"hint: go on with: iterctl resume {state.run}")

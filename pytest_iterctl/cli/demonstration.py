@@ -12,10 +12,11 @@ from pathlib import Path
 
 from pytest_iterctl.cli.conduct import Manner, conduct
 from pytest_iterctl.cli.demo_project import FILES
+from pytest_iterctl.cli.errand import Begin
 from pytest_iterctl.cli.planning import Wishes, frozen_plan
 from pytest_iterctl.errors import ExitCode, UsageError
-from pytest_iterctl.loop.run import refuse_unsupported_system, start_run
-from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.loop.run import refuse_unsupported_system
+from pytest_iterctl.loop.workspace import Workspace, new_run_id
 
 __all__ = ["demo", "make_repository"]
 
@@ -36,11 +37,7 @@ def demo(*, keep: bool) -> int:
     os.chdir(repository)  # as somebody would who works in it
     workspace = Workspace(repository)
     plan = frozen_plan(workspace.root, Wishes())
-    code = conduct(
-        workspace,
-        Manner(),
-        lambda audience: start_run(workspace, plan, audience, directory=repository, as_module=True),
-    )
+    code = conduct(workspace, Manner(), Begin.at(repository, workspace, new_run_id(), plan, as_module=True))
     run = workspace.find_run(None)
     report = repository / ".iterctl" / "runs" / run / "rounding.md"
     print("\nThe first task was accepted after three tries; in one of them a test was changed, which did not count.")

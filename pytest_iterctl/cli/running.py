@@ -9,17 +9,17 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pytest_iterctl.cli.conduct import Manner, conduct
+from pytest_iterctl.cli.errand import Begin, GoOn, Respond
 from pytest_iterctl.cli.planning import Wishes, frozen_plan, home_of, print_dry_run, prompt_text
 from pytest_iterctl.control.events import StopRequested
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.checkpoint import load_checkpoint
 from pytest_iterctl.loop.driver import Driver
 from pytest_iterctl.loop.history import History
-from pytest_iterctl.loop.run import Answer, answer_run, refuse_unsupported_system, resume_run, start_run
-from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.loop.run import Answer, refuse_unsupported_system
+from pytest_iterctl.loop.workspace import Workspace, new_run_id
 from pytest_iterctl.plan.environment_settings import settings_from_strings
-from pytest_iterctl.plan.freeze import LIMITS
-from pytest_iterctl.plan.model import Limits, SafetyPatch
+from pytest_iterctl.plan.model import SafetyPatch
 from pytest_iterctl.store.lock import WorkTreeLock, holder
 
 __all__ = ["Manner", "answer", "resume", "run", "stop"]
@@ -50,11 +50,7 @@ def run(
     if dry_run:
         return print_dry_run(frozen, as_module=True)
     directory = home_of(plan, workspace.root)
-    return conduct(
-        workspace,
-        manner,
-        lambda audience: start_run(workspace, frozen, audience, directory=directory, as_module=True),
-    )
+    return conduct(workspace, manner, Begin.at(directory, workspace, new_run_id(), frozen, as_module=True))
 
 
 def resume(
@@ -69,17 +65,7 @@ def resume(
     workspace = Workspace(Path.cwd())
     found = load_checkpoint(workspace, checkpoint) if checkpoint is not None else workspace.find_run(run_id)
     patch = _limit_patch(limits, safety)
-    return conduct(
-        workspace,
-        manner,
-        lambda audience: resume_run(
-            workspace,
-            found,
-            audience,
-            raise_limits=(lambda old: _raised(old, patch)) if patch is not None else None,
-            max_iterations=max_iterations,
-        ),
-    )
+    return conduct(workspace, manner, GoOn(run=found, limits=patch, max_iterations=max_iterations))
 
 
 def _limit_patch(limits: tuple[str, ...], safety: str | None) -> SafetyPatch | None:
@@ -103,7 +89,7 @@ def _limit_patch(limits: tuple[str, ...], safety: str | None) -> SafetyPatch | N
 def _number(name: str, value: str) -> object:
     if "duration" in name:
         return value
-    if name in {"require_cost", "allow_destructive_operations"}:
+    if name == "require_cost" or name.startswith("allow_"):
         if value not in {"true", "false"}:
             raise UsageError(f"--limit {name}={value}: expected true or false")
         return value == "true"
@@ -111,12 +97,6 @@ def _number(name: str, value: str) -> object:
         return int(value) if "calls" in name else float(value)
     except ValueError:
         raise UsageError(f"--limit {name}={value}: expected a number") from None
-
-
-def _raised(old: Limits, patch: SafetyPatch) -> Limits:
-    base = LIMITS[patch.level] if patch.level is not None else old
-    given = {name: value for name, value in patch.model_dump().items() if value is not None and name != "level"}
-    return base.model_copy(update=given)
 
 
 def answer(
@@ -137,7 +117,7 @@ def answer(
     found = workspace.find_run(run_id)
     effect = "abort" if abort else "continue" if option is None else ""
     given = Answer(effect=effect, option=option or 0, guidance=guidance or "", iterations=iterations or 0)
-    return conduct(workspace, manner, lambda audience: answer_run(workspace, found, task, given, audience))
+    return conduct(workspace, manner, Respond(run=found, task=task, answer=given))
 
 
 def stop(run_id: str | None) -> int:

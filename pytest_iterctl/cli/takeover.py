@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from pytest_iterctl.cli.conduct import Manner, conduct
+from pytest_iterctl.cli.errand import Begin, GoOn
 from pytest_iterctl.cli.guard import guarded
 from pytest_iterctl.cli.planning import Wishes, frozen_plan, home_of, print_dry_run, prompt_text
 from pytest_iterctl.errors import UsageError
-from pytest_iterctl.loop.run import refuse_unsupported_system, resume_run, start_run
-from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.loop.run import refuse_unsupported_system
+from pytest_iterctl.loop.workspace import Workspace, new_run_id
 from pytest_iterctl.plan.environment_settings import INI_TWINS, settings_from_strings
 from pytest_iterctl.plan.model import SettingsPatch
 
@@ -43,7 +44,7 @@ def _run(config: pytest.Config) -> int:
     resumed = _optional_value(config, arguments, "--iterate-resume")
     if resumed is not None:
         run = workspace.find_run(resumed or None)
-        return conduct(workspace, manner, lambda audience: resume_run(workspace, run, audience))
+        return conduct(workspace, manner, GoOn(run=run))
     wishes = _wishes(config, arguments, directory)
     plan = frozen_plan(workspace.root, wishes)
     if not plan.discover and not wishes.own_tests:
@@ -51,11 +52,7 @@ def _run(config: pytest.Config) -> int:
         directory = home_of(workspace.root / plan.source, workspace.root)
     if config.option.iterate_dry_run:
         return print_dry_run(plan, as_module=_ran_as_module())
-    return conduct(
-        workspace,
-        manner,
-        lambda audience: start_run(workspace, plan, audience, directory=directory, as_module=_ran_as_module()),
-    )
+    return conduct(workspace, manner, Begin.at(directory, workspace, new_run_id(), plan, as_module=_ran_as_module()))
 
 
 def _wishes(config: pytest.Config, arguments: Sequence[str], directory: Path) -> Wishes:

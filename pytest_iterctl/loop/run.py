@@ -19,7 +19,7 @@ from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import RepositoryError, UsageError
 from pytest_iterctl.loop.driver import Driver
 from pytest_iterctl.loop.history import History, Watcher, now
-from pytest_iterctl.loop.workspace import Workspace, below, new_run_id
+from pytest_iterctl.loop.workspace import Workspace, below
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.redaction import Redactor, redact
@@ -60,11 +60,10 @@ def refuse_unsupported_system() -> None:
 
 
 def start_run(
-    workspace: Workspace, plan: FrozenPlan, audience: Audience, *, directory: Path, as_module: bool
+    workspace: Workspace, plan: FrozenPlan, audience: Audience, *, run: str, directory: Path, as_module: bool
 ) -> RunState:
     refuse_unsupported_system()
     _refuse_absent_person(plan)
-    run = new_run_id()
     clean = _clean(plan, workspace.redactor)
     survey = _snapshots(workspace, run, clean).survey()
     if survey.refusal:
