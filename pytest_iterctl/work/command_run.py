@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_iterctl.plan.model import TestCommand
-from pytest_iterctl.work.process import Command, Finished, run
+from pytest_iterctl.work.process import Command, Finished, Walls, run
 
 __all__ = ["CommandRun", "run_test_command"]
 
@@ -33,6 +33,7 @@ def run_test_command(
     timeout: float,
     environment: Mapping[str, str],
     tick: Callable[[float], bool],
+    walls: Walls | None = None,
 ) -> CommandRun:
     before = _stamps(directory, test.junit)
     finished = run(
@@ -43,6 +44,7 @@ def run_test_command(
             timeout=timeout,
         ),
         tick=tick,
+        walls=walls,
     )
     after = _stamps(directory, test.junit)
     written = tuple(path for path, stamp in after.items() if before.get(path) != stamp)

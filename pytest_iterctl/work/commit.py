@@ -20,7 +20,7 @@ from pytest_iterctl.work.snapshots import Snapshots
 from pytest_iterctl.work.trees import ABSENT, TreeChange, changes
 from pytest_iterctl.work.untracked import names_of
 
-__all__ = ["commit_change"]
+__all__ = ["NOTHING", "before_it", "commit_change", "require_identity", "tree_entries", "write_commit"]
 
 # Who commits is the user's to say, also by the environment, as CI systems do.
 _IDENTITY = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
@@ -29,7 +29,7 @@ _IN_PROGRESS = {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVER
 _BY_HAND = "the change is in your work tree: look at it and commit it yourself"
 
 _Entry = tuple[bytes, bytes]
-_NOTHING: _Entry = (ABSENT, b"")
+NOTHING: _Entry = (ABSENT, b"")
 _UNMERGED: _Entry = (b"unmerged", b"")
 
 
@@ -49,14 +49,15 @@ def commit_change(
     words = message.strip().encode("utf-8", "replace")
     if not words:
         raise RepositoryError("a commit needs a message")
-    identity = _require_identity(repository)
+    identity = require_identity(repository)
     _require_nothing_in_progress(repository)
     with tempfile.TemporaryDirectory(prefix="iterctl-") as folder:
         index = Path(folder, "index")
         before = copy_index(repository.git_dir / "index", index)
         _require_untouched(repository, changed, index)
         _update_index(repository, changed, index)
-        commit = _write_commit(repository, changed, words + b"\n", identity, Path(folder, "committed"))
+        index_of_commit = Path(folder, "committed")
+        commit = write_commit(repository, repository.head, changed, words + b"\n", identity, index_of_commit)
         with _locked(repository.git_dir / "index") as lock:
             _require_same_head(repository)
             if before != _content(repository.git_dir / "index"):
@@ -66,7 +67,7 @@ def commit_change(
     return commit
 
 
-def _require_identity(repository: Repository) -> dict[str, str]:
+def require_identity(repository: Repository) -> dict[str, str]:
     given = {name: os.environ[name] for name in _IDENTITY if name in os.environ}
     for role in ("AUTHOR", "COMMITTER"):
         if repository.ask("var", f"GIT_{role}_IDENT", settings=_ONLY_CONFIGURED, variables=given).code != 0:
@@ -90,9 +91,11 @@ def _require_same_head(repository: Repository) -> None:
 
 def _require_untouched(repository: Repository, changed: tuple[TreeChange, ...], index: Path) -> None:
     """Refuse paths with uncommitted work of the user, staged or not: it would be committed along."""
-    head = _tree_entries(repository) if repository.head else {}
+    head = tree_entries(repository, repository.head) if repository.head else {}
     staged = _index_entries(repository, index)
-    touched = {one.path for one in changed for known in (head, staged) if known.get(one.path, _NOTHING) != _before(one)}
+    touched = {
+        one.path for one in changed for known in (head, staged) if known.get(one.path, NOTHING) != before_it(one)
+    }
     paths = {one.path for one in changed}
     touched |= _in_the_way(paths, head) | _in_the_way(paths, staged)
     if touched:
@@ -102,8 +105,8 @@ def _require_untouched(repository: Repository, changed: tuple[TreeChange, ...], 
         )
 
 
-def _before(change: TreeChange) -> _Entry:
-    return _NOTHING if change.old_mode == ABSENT else (change.old_mode, change.old)
+def before_it(change: TreeChange) -> _Entry:
+    return NOTHING if change.old_mode == ABSENT else (change.old_mode, change.old)
 
 
 def _in_the_way(paths: set[bytes], known: Iterable[bytes]) -> set[bytes]:
@@ -121,9 +124,10 @@ def _folders(name: bytes) -> Iterator[bytes]:
         at = name.find(b"/", at + 1)
 
 
-def _tree_entries(repository: Repository) -> dict[bytes, _Entry]:
+def tree_entries(repository: Repository, commit: str) -> dict[bytes, _Entry]:
+    """The mode and the content of each file of a commit."""
     found = {}
-    for record in repository.git("ls-tree", "-r", "-z", "--full-tree", repository.head).split(b"\0")[:-1]:
+    for record in repository.git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")[:-1]:
         facts, _, name = record.partition(b"\t")
         mode, _, content = facts.split(b" ")
         found[name] = (mode, content)
@@ -153,14 +157,20 @@ def _index_info(changed: tuple[TreeChange, ...]) -> bytes:
     return b"".join(change.new_mode + b" " + change.new + b"\t" + change.path + b"\0" for change in ordered)
 
 
-def _write_commit(
-    repository: Repository, changed: tuple[TreeChange, ...], message: bytes, identity: dict[str, str], index: Path
+def write_commit(
+    repository: Repository,
+    parent: str,
+    changed: tuple[TreeChange, ...],
+    message: bytes,
+    identity: dict[str, str],
+    index: Path,
 ) -> str:
-    if repository.head:
-        repository.git("read-tree", repository.head, index=index)
+    """A commit of these changes on top of another, '' for none; nothing refers to it yet."""
+    if parent:
+        repository.git("read-tree", parent, index=index)
     repository.git("update-index", "-z", "--index-info", index=index, feed=_index_info(changed))
     tree = repository.git("write-tree", index=index).decode("ascii").strip()
-    parents = ("-p", repository.head) if repository.head else ()
+    parents = ("-p", parent) if parent else ()
     output = repository.git("commit-tree", tree, *parents, feed=message, settings=_ONLY_CONFIGURED, variables=identity)
     return output.decode("ascii").strip()
 

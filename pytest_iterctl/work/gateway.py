@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_iterctl.errors import UsageError
-from pytest_iterctl.work.endpoints import Endpoint
+from pytest_iterctl.plan.endpoints import Endpoint
 
 __all__ = ["Counts", "Gateway", "gateway"]
 

@@ -13,21 +13,26 @@ import os
 import secrets
 import select
 import selectors
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from pytest_iterctl.errors import UsageError
+from pytest_iterctl.text import one_line
 from pytest_iterctl.work import supervisor
 from pytest_iterctl.work.leftovers import Identity, end_tagged, identify
 from pytest_iterctl.work.output import Bounded, Capture
 
-__all__ = ["Capture", "Command", "EndedBy", "Finished", "run"]
+__all__ = ["Capture", "Command", "EndedBy", "Finished", "Walls", "run"]
 
+#: What puts a command inside something: a sandbox, as long as the context is open.
+Walls = Callable[["Command"], AbstractContextManager["Command"]]
 EndedBy = Literal["exit", "timeout", "stop", "lifeline", "lost"]
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -38,6 +43,7 @@ CHUNK = 64 * 1024
 LOOK_INTERVAL = 0.5
 DRAIN_LIMIT = 1.0
 LOWEST_FREE = 3
+SIGNALLED = 128
 #: A command that prints a dot at a time would wake us for each one, and lose the time that we take.
 GATHER_MS = 20
 DRIBBLE = 4 * 1024
@@ -83,13 +89,27 @@ def run(
     on_output: Callable[[str, bytes], None] | None = None,
     on_start: Callable[[int], None] | None = None,
     keep: int = KEEP,
+    walls: Walls | None = None,
 ) -> Finished:
     """Run a command and say how it ended; a command that cannot start is a result, not an exception.
 
     `tick(elapsed)` is called about every `tick_interval` seconds and asks for a stop by returning True. `on_output`
     gets the stream's name and each piece as it comes, `on_start` the id of the supervisor's process, which lives as
-    long as anything of the command does. When one of them raises, or Ctrl-C comes, the tree is ended first.
+    long as anything of the command does. When one of them raises, or Ctrl-C comes, the tree is ended first. With
+    `walls`, the command runs inside of them, as they wrap it.
     """
+    if walls is not None:
+        with contextlib.ExitStack() as stack:
+            try:
+                inside = stack.enter_context(walls(command))
+            except UsageError as error:
+                return Finished(
+                    exit_code=None, ended_by="exit", error=": ".join(filter(None, (error.message, error.hint)))
+                )
+            told = run(
+                inside, tick=tick, tick_interval=tick_interval, on_output=on_output, on_start=on_start, keep=keep
+            )
+        return _as_without_walls(told)
     if not sys.platform.startswith("linux"):
         raise UsageError("commands can only be supervised on Linux", hint="run it in a Linux machine or container")
     if any(fd < LOWEST_FREE for fd in command.pass_fds):
@@ -111,6 +131,16 @@ def run(
         raise
     finally:
         call.close()
+
+
+def _as_without_walls(told: Finished) -> Finished:
+    """What bubblewrap says of its own failure is why nothing started, and 128 + N is a signal's number."""
+    code = told.exit_code
+    if code is not None and SIGNALLED < code <= SIGNALLED + signal.NSIG:
+        return replace(told, exit_code=SIGNALLED - code)
+    if code == 1 and told.stderr.text.startswith("bwrap: "):
+        return replace(told, exit_code=None, error=f"the sandbox did not start: {one_line(told.stderr.text, 200)}")
+    return told
 
 
 class _NotStartedError(Exception):

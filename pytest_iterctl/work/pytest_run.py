@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import pytest_iterctl
 from pytest_iterctl.work.environment import tests_environment
-from pytest_iterctl.work.process import Command, Finished, run
+from pytest_iterctl.work.process import Command, Finished, Walls, run
 
 __all__ = ["PytestRun", "forget_all_bytecode", "forget_bytecode", "run_pytest"]
 
@@ -34,6 +34,7 @@ class PytestRun:
     pass_env: tuple[str, ...] = ()
     exam: Path | None = None  # what the probe looks at; the file is gone once the run has begun
     variables: Mapping[str, str] = field(default_factory=dict)  # laid over the environment
+    walls: Walls | None = None
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def run_pytest(request: PytestRun, private: Path, tick: Callable[[float], bool])
             timeout=request.timeout,
             pass_fds=(log.fileno(),),
         )
-        finished = run(command, tick=tick)
+        finished = run(command, tick=tick, walls=request.walls)
         log.seek(0)
         yield finished, log
 

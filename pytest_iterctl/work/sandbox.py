@@ -27,16 +27,17 @@ from pytest_iterctl.work import forwarder
 from pytest_iterctl.work.gateway import Gateway
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.process import Command
-from pytest_iterctl.work.sandbox_layout import Access, Layout, homes, listening_sockets, shown
+from pytest_iterctl.work.sandbox_layout import Access, Layout, command_home, homes, listening_sockets, shown
 from pytest_iterctl.work.system_calls import MACHINES, filter_program
 
 __all__ = ["Sandbox", "find_bubblewrap"]
 
 #: Named on the command line, and not with the rest in a file: without them nothing may run at all.
 _WALLS = (
-    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"),
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
 )
+_NO_NETWORK = ("--unshare-net",)
 _TEMPORARY = ("/tmp", "/var/tmp", "/run", "/var/run", "/dev/shm")  # noqa: S108 - they are emptied, not used
 #: What only its owner can read: no use to an agent, and it may be started by that owner.
 _PRIVATE_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssl/private", "/etc/docker", "/etc/kubernetes")
@@ -60,7 +61,9 @@ class Sandbox:
     """What a command may write and see; everything is a path outside, and has the same path inside.
 
     `protected` are git's folders; the work tree's `.git` always is. `writable` and `readable` are shown although they
-    lie in a home or a temporary folder, `hidden` are taken out of sight (the driver's state).
+    lie in a home or a temporary folder, `hidden` are taken out of sight (the driver's state). `interpreters` are
+    folders of installed programs that nobody may write, also not in the work tree. `home` is a folder that takes the
+    place of the command's home and keeps what it writes there. With `network`, the machine's is the command's, too.
     """
 
     program: Path
@@ -69,6 +72,9 @@ class Sandbox:
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    interpreters: tuple[Path, ...] = ()
+    home: Path | None = None
+    network: bool = False
 
     @classmethod
     def around(
@@ -97,8 +103,6 @@ class Sandbox:
         Refused (SafetyError) is what could not hold, for example a `.git` that is a link or a work tree with a home
         in it; wrong (UsageError) is what is named and not there, or a program that nobody could see inside.
         """
-        if command.pass_fds:
-            raise ValueError("a sandboxed command gets no file descriptors")
         with contextlib.ExitStack() as stack:
             stack.enter_context(_git_placed(self.work_tree))
             layout = self._layout(command.environment)
@@ -108,20 +112,30 @@ class Sandbox:
             arguments = stack.enter_context(_sealed("iterctl-sandbox", orders))
             yield replace(
                 command,
-                arguments=(str(self.program), *_WALLS, "--args", str(arguments), "--", *_inner(command, gateway)),
+                arguments=(
+                    *(str(self.program), *_WALLS, *(() if self.network else _NO_NETWORK)),
+                    *("--args", str(arguments), "--", *_inner(command, gateway)),
+                ),
                 # bubblewrap itself runs outside: a library path of the project's must not lead it to an agent's file.
                 environment={name: value for name, value in command.environment.items() if name.startswith("ITERCTL_")},
-                pass_fds=(arguments, rules),
+                pass_fds=(*command.pass_fds, arguments, rules),
             )
 
     def _layout(self, environment: Mapping[str, str]) -> Layout:
         layout = Layout()
         work_tree = Path(os.path.realpath(self.work_tree))
-        # A home or a temporary folder in the work tree is the command's own, and stays what it is.
-        own = {name: value for name, value in environment.items() if not _lies_in(value, work_tree)}
+        # A home or a temporary folder in what the command may write is its own, and stays what it is.
+        given = frozenset(os.path.realpath(path) for path in self.writable)
+        own = {
+            name: value
+            for name, value in environment.items()
+            if not _lies_in(value, work_tree) and not (value.startswith("/") and os.path.realpath(value) in given)
+        }
         temporary = (*_TEMPORARY, os.environ.get("TMPDIR", ""), own.get("TMPDIR", ""))
         layout.make_private(Path(name) for name in temporary if name.startswith("/"))
         layout.make_private(homes(own, _account_home()))
+        if self.home is not None:
+            layout.stand_in(Path(command_home(own, _account_home())), self.home)
         layout.hide(map(Path, _PRIVATE_FILES))
         for path in self.hidden:
             if not os.path.lexists(path):  # made while the command runs, it would be in sight
@@ -135,7 +149,7 @@ class Sandbox:
             raise SafetyError(f"bubblewrap lies where a sandboxed command can write: {shown(self.program)}")
         for path in self.readable:
             layout.open(path, Access.READ)
-        for prefix in {sys.prefix, sys.base_prefix}:
+        for prefix in {Path(sys.prefix), Path(sys.base_prefix), *self.interpreters}:
             real = Path(os.path.realpath(prefix))
             if layout.at(real) is not Access.READ:
                 layout.protect(real)
@@ -231,6 +245,7 @@ def _require_visible(command: Command, layout: Layout) -> None:
     alias = Path(os.path.realpath(Path(found).parent)) / Path(found).name
     needed = [alias, Path(os.path.realpath(found))]
     if (interpreter := _interpreter_of(needed[1])) is not None:
+        needed.append(Path(os.path.realpath(interpreter.parent)) / interpreter.name)
         needed.append(Path(os.path.realpath(interpreter)))
     for path in needed:
         if not layout.shows(path) and path not in layout.links:

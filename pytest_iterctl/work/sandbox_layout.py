@@ -18,7 +18,7 @@ from pathlib import Path
 from pytest_iterctl.errors import SafetyError, UsageError
 from pytest_iterctl.text import file_name
 
-__all__ = ["Access", "Layout", "homes", "listening_sockets", "shown"]
+__all__ = ["Access", "Layout", "command_home", "homes", "listening_sockets", "shown"]
 
 
 class Access(Enum):
@@ -43,6 +43,7 @@ class Layout:
     places: dict[Path, Access] = field(default_factory=dict)
     links: dict[Path, Path] = field(default_factory=dict)
     covered: list[Path] = field(default_factory=list)
+    stand_ins: dict[Path, Path] = field(default_factory=dict)
 
     def make_private(self, folders: Iterable[Path]) -> None:
         """Put an empty folder of the command's own in the place of each of these that exist."""
@@ -50,6 +51,12 @@ class Layout:
             real = Path(os.path.realpath(folder))
             if real not in _SYSTEM and _mode(real, stat.S_ISDIR):
                 self.places[real] = Access.PRIVATE
+
+    def stand_in(self, folder: Path, other: Path) -> None:
+        """Put another folder in the place of a private one. Only what is mounted in it is anybody else's."""
+        real = Path(os.path.realpath(folder))
+        if self.places.get(real) is Access.PRIVATE:
+            self.stand_ins[real] = other
 
     def hide(self, folders: Iterable[Path]) -> None:
         for folder in folders:
@@ -118,17 +125,32 @@ class Layout:
                     yield from ("--bind", name, name)
                 case Access.READ:
                     yield from ("--ro-bind", name, name)
+                case Access.PRIVATE if path in self.stand_ins:
+                    self._clear_the_way(path, mounts)
+                    yield from ("--bind", str(self.stand_ins[path]), name)
                 case Access.PRIVATE:
                     yield from ("--perms", "1777" if path.stat().st_mode & stat.S_ISVTX else "0700", "--tmpfs", name)
                 case Access.HIDDEN:
                     yield from ("--tmpfs", name)
         for alias, real in self.links.items():
+            if self.at(alias) is not Access.PRIVATE:  # something around it was shown later
+                continue
             yield from ("--symlink", str(real), str(alias))
         for path in dict.fromkeys(self.covered):
             if self.shows(path):
                 yield from ("--ro-bind", "/dev/null", str(path))
         for path in self._of(Access.HIDDEN):
             yield from ("--remount-ro", str(path))
+
+    def _clear_the_way(self, path: Path, mounts: Iterable[Path]) -> None:
+        """Take away links that a command has left where something will be mounted: bubblewrap would follow them."""
+        for place in (*mounts, *self.links):
+            if path in place.parents:
+                way = self.stand_ins[path]
+                for part in place.relative_to(path).parts:
+                    way /= part
+                    if way.is_symlink() or (way.exists() and not way.is_dir() and way.stat().st_size):
+                        way.unlink()
 
     def _pins(self, path: Path) -> Iterator[Path]:
         """The folders between a hole and the writable tree that it is in."""
@@ -189,6 +211,10 @@ def _mode(path: Path, kind: Callable[[int], bool] = bool) -> bool:
 def shown(path: Path) -> str:
     """A path for a message: whatever its bytes are, one harmless line."""
     return file_name(os.fsencode(path))
+
+
+def command_home(environment: Mapping[str, str], account: str) -> str:
+    return next((home for home in (environment.get("HOME", ""), account) if home.startswith("/")), "/")
 
 
 def homes(environment: Mapping[str, str], account: str) -> list[Path]:

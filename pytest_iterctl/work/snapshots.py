@@ -157,8 +157,8 @@ class Snapshots:
         """A patch for people, and whether it was cut to whole lines within `limit` bytes. `without`: not these."""
         return trees.patch(self.repository, old, new, limit=limit, without=without)
 
-    def write_patch(self, old: str, new: str, path: Path) -> None:
-        trees.write_patch(self.repository, old, new, path)
+    def write_patch(self, old: str, new: str, path: Path, *, without: tuple[str, ...] = ()) -> None:
+        trees.write_patch(self.repository, old, new, path, without=without)
 
     def list_refs(self, prefix: str = refs.ALL_REFS) -> dict[str, str]:
         return refs.list_refs(self.repository, prefix)

@@ -91,15 +91,10 @@ def patch(
     repository: Repository, old: str, new: str, *, limit: int | None = None, without: tuple[str, ...] = ()
 ) -> tuple[bytes, bool]:
     """A patch for people, and whether it was cut to whole lines within `limit` bytes; `without`: not these."""
+    names = _names_but(repository, old, new, without)
+    if names is None:
+        return b"", False
     with tempfile.TemporaryFile() as output:
-        names: tuple[str, ...] = ()
-        if without:
-            paths = (os.fsdecode(change.path) for change in changes(repository, old, new))
-            names = tuple(path for path in paths if path not in without)
-            if not names:
-                return b"", False
-            # More do not fit into a command: then nothing is left out.
-            names = names if sum(map(len, map(os.fsencode, names))) <= _MOST_OF_NAMES else ()
         arguments = (*_PATCH, "-M", object_name(old), object_name(new), "--", *names)
         _stream(repository, arguments, output, limit)
         output.seek(0)
@@ -110,13 +105,25 @@ def patch(
     return kept[: kept.rfind(b"\n") + 1] or kept, True
 
 
-def write_patch(repository: Repository, old: str, new: str, path: Path) -> None:
+def _names_but(repository: Repository, old: str, new: str, without: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names to compare, none for all of them; None when nothing is left."""
+    if not without:
+        return ()
+    paths = (os.fsdecode(change.path) for change in changes(repository, old, new))
+    names = tuple(path for path in paths if path not in without)
+    # More do not fit into a command: then nothing is left out.
+    return (names if sum(map(len, map(os.fsencode, names))) <= _MOST_OF_NAMES else ()) if names else None
+
+
+def write_patch(repository: Repository, old: str, new: str, path: Path, *, without: tuple[str, ...] = ()) -> None:
     """A patch that `git apply` takes, binary files included; an old file stays until the new one is whole."""
-    arguments = (*_PATCH, "--binary", "--no-renames", object_name(old), object_name(new), "--")
+    names = _names_but(repository, old, new, without)
+    arguments = (*_PATCH, "--binary", "--no-renames", object_name(old), object_name(new), "--", *(names or ()))
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as output:
-            _stream(repository, arguments, output, None)
+            if names is not None:
+                _stream(repository, arguments, output, None)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -52,6 +52,8 @@ def install(path: str) -> None:
     from pytest_iterctl.work.process import Command, Finished, run
 
     def run_warm(command: Command, **options: Any) -> Finished:
+        if options.get("walls") is not None:
+            return run(command, **options)  # what is outside of them is out of its reach, as it must be
         return run(replace(command, arguments=warmed(path, command.arguments, command.environment)), **options)
 
     pytest_run.run = run_warm  # type: ignore[attr-defined]  # nobody else's business, but ours

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from pytest_iterctl.errors import UsageError
+from pytest_iterctl.plan.endpoints import Endpoint
 from pytest_iterctl.work import gateway as gateway_module
-from pytest_iterctl.work.endpoints import Endpoint
 from pytest_iterctl.work.gateway import Gateway, gateway
 from pytest_iterctl.work.process import Command, Finished, run
 from pytest_iterctl.work.sandbox import Sandbox

@@ -373,12 +373,18 @@ def test_nothing_in_what_is_protected_can_be_writable(program: Path, tree: Path)
     assert shell(sandbox, "touch .git/hooks/post-checkout")[0] != 0
 
 
-def test_file_descriptors_are_not_passed_on(sandbox: Sandbox) -> None:
-    with (
-        pytest.raises(ValueError, match="no file descriptors"),
-        sandbox.wrapped(Command(("true",), sandbox.work_tree, {}, pass_fds=(5,))),
-    ):
-        pass
+def test_only_the_file_descriptors_that_are_named_are_passed_on(sandbox: Sandbox, tmp_path: Path) -> None:
+    with (tmp_path / "named").open("w+b") as named, (tmp_path / "other").open("w+b") as other:
+        os.set_inheritable(other.fileno(), True)
+        script = f"import os; os.write({named.fileno()}, b'told'); os.write({other.fileno()}, b'told')"
+        command = Command(
+            (sys.executable, "-c", script), sandbox.work_tree, dict(os.environ), pass_fds=(named.fileno(),)
+        )
+        with sandbox.wrapped(command) as wrapped:
+            finished = run(wrapped)
+        assert "Bad file descriptor" in finished.stderr.text
+        assert (tmp_path / "named").read_text() == "told"
+        assert (tmp_path / "other").read_text() == ""
 
 
 def test_a_value_can_not_slip_in_an_order_for_bubblewrap(sandbox: Sandbox) -> None:

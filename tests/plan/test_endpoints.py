@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_iterctl.errors import UsageError
-from pytest_iterctl.work.endpoints import Endpoint
+from pytest_iterctl.plan.endpoints import Endpoint
 
 
 @pytest.mark.parametrize(
