@@ -24,6 +24,7 @@ from pytest_iterctl.cli.entry import commands
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.plan.freeze import LIMITS
 from pytest_iterctl.plan.load import read_plan
+from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.plan.schema import settings_reference
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.work import environment
@@ -67,7 +68,7 @@ def limits() -> str:
         row("max_total_duration", format_duration),
         row("max_calls_per_iteration", str),
         row("require_cost", lambda value: str(value).lower()),
-        row("allow_destructive_operations", lambda value: str(value).lower()),
+        *(row(name, lambda value: str(value).lower()) for name in Limits.model_fields if name.startswith("allow_")),
     )
 
 

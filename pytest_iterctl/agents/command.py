@@ -59,7 +59,7 @@ def call_command(turn: Turn, tick: Tick) -> Reply:
         stdin=prompt if spec.prompt == "stdin" else b"",
         timeout=turn.seconds,
     )
-    finished = run(command, tick=tick, keep=KEEP if spec.reads is None else _RECORDS)
+    finished = run(command, tick=tick, keep=KEEP if spec.reads is None else _RECORDS, walls=turn.walls)
     # What a reviewer without a document says, it says by its exit code; a tool that prints records has no need to.
     any_exit_code = turn.stage == "review" and spec.reads is None
     transcript = transcript_of(

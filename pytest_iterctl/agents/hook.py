@@ -64,7 +64,7 @@ def _host(turn: Turn, request: dict[str, object], tick: Tick) -> tuple[Finished,
         environment=agent_environment(os.environ, pass_names=(*turn.pass_env, *spec.pass_env), extra=variables),
         timeout=turn.seconds,
     )
-    finished = run(command, tick=tick)
+    finished = run(command, tick=tick, walls=turn.walls)
     result = _read(result_file)
     if result is None and finished.ended_by == "exit" and not finished.error:
         # An exit code of 0 without a result is a process that was ended from within.

@@ -12,7 +12,7 @@ from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
 from pytest_iterctl.plan.frozen import NamedAgent
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import one_line
-from pytest_iterctl.work.process import Finished
+from pytest_iterctl.work.process import Finished, Walls
 
 __all__ = ["Caller", "Reply", "Tick", "Turn", "evidence_of", "transcript_of"]
 
@@ -51,6 +51,8 @@ class Turn:
     budget: Mapping[str, float] = field(default_factory=dict)
     #: What the session that is gone on with has come to.
     before: SessionTotals | None = None
+    #: What its process is put in; None where it may do whatever the user may.
+    walls: Walls | None = None
 
     def variables(self) -> dict[str, str]:
         """What every agent process finds in its environment."""

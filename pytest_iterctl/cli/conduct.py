@@ -1,124 +1,37 @@
-"""Conducting a run for somebody: watchers on, run, reports written, summary or JSON out, a question asked in person."""
+"""Where an errand is done: here, or in a tree of the run's own. What needs a sandbox is refused where there is none."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from types import FrameType
+import shutil
 
-from pytest_iterctl.agents.person import at_terminal
-from pytest_iterctl.cli.asking import ask_person
-from pytest_iterctl.cli.errand import Errand, Respond
-from pytest_iterctl.cli.guard import complain
-from pytest_iterctl.cli.planning import found_agent_clis
-from pytest_iterctl.cli.reports import ReportWriter
-from pytest_iterctl.control.state import RunState
-from pytest_iterctl.errors import ExitCode
-from pytest_iterctl.loop.run import Answer, Audience
+from pytest_iterctl.cli.errand import Begin, Errand
+from pytest_iterctl.cli.inside import go_inside
+from pytest_iterctl.cli.performing import Manner, perform
 from pytest_iterctl.loop.workspace import Workspace
-from pytest_iterctl.show.documents import run_document
-from pytest_iterctl.show.style import style_of
-from pytest_iterctl.show.summary import print_summary
-from pytest_iterctl.show.terminal import Terminal
+from pytest_iterctl.work.own_tree import OwnTree
+from pytest_iterctl.work.sandbox_check import check
 
 __all__ = ["Manner", "conduct"]
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a run is shown."""
-
-    json: bool = False
-    quiet: int = 0
-    verbose: int = 0
-
-
 def conduct(workspace: Workspace, manner: Manner, errand: Errand) -> int:
-    """One run to its end and out to the user; at a terminal a question may be answered right away."""
-    style = style_of(sys.stderr, os.environ, verbose=bool(manner.verbose))
-    terminal = Terminal(style, quiet=manner.quiet, verbose=manner.verbose)
-    reports = ReportWriter(workspace)
-    signals = _Signals()
-    audience = Audience((terminal.watch, reports.watch), terminal.tick, lambda: signals.asked)
-    with ExitStack() as stack:
-        stack.callback(terminal.close)
-        stack.enter_context(signals)
-        with signals.patient():
-            state = errand.perform(workspace, audience)
-        while True:
-            terminal.close()
-            _tell(manner, state, reports)
-            answer = _asked(state) if at_terminal() and not manner.json and not state.interrupted else None
-            if answer is None:
-                break
-            task, given = answer
-            with signals.patient():
-                state = Respond(run=state.run, task=task, answer=given).perform(workspace, audience)
-    if state.finished is not None and state.finished.exit_code == ExitCode.INTERRUPTED:
-        complain(f"error: run {state.run} was interrupted")
-        complain(f"hint: go on with: iterctl resume {state.run}")
-    if manner.json:
-        # Like the summary: a reader that has gone away does not change how the run ended.
-        style_of(sys.stdout, {}).put(json.dumps(run_document(state, reports.paths(state)), indent=1) + "\n")
-    return int(state.finished.exit_code if state.finished is not None else ExitCode.NOT_ACCEPTED)
-
-
-def _asked(state: RunState) -> tuple[str, Answer] | None:
+    """One run to its end and out to the user."""
+    plan = errand.plan_of(workspace)
+    if plan is None or not plan.sandbox:
+        return perform(workspace, manner, errand)
+    private = workspace.place.run_directory(errand.run)
     try:
-        return ask_person(state)
-    except KeyboardInterrupt:
-        return None  # the question waits in the journal; Ctrl-C only says "not now"
-
-
-def _tell(manner: Manner, state: RunState, reports: ReportWriter) -> None:
-    """The summary, and the one hint that an unconfigured user needs."""
-    if not manner.json and manner.quiet < 2:  # noqa: PLR2004 - -qq leaves the exit code alone to speak
-        print_summary(state, style_of(sys.stdout, os.environ), reports.paths(state))
-    if any(task.task.agent is None and task.status == "aborted" and _is_red(state) for task in state.tasks):
-        found = found_agent_clis()
-        named = f"found on the PATH: {', '.join(found)}" if found else "none of the known ones is on the PATH"
-        complain("error: the tests fail and no agent is named")
-        complain(f"hint: name one with --iterate-agent, --agent or in the plan ({named})")
-
-
-def _is_red(state: RunState) -> bool:
-    return any(task.decision is not None and task.decision.reason == "usage-error" for task in state.tasks)
-
-
-class _Signals:
-    """What Ctrl-C does, and so TERM and HUP to the driver: once, the run is asked to stop as by `iterctl stop`, which
-    ends its children and leaves the work tree as promised; twice, or while no run is at work, everything ends now.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._patient = False
-
-    def __enter__(self) -> None:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        self._old = {number: signal.signal(number, self._interrupt) for number in numbers}
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
-
-    @contextmanager
-    def patient(self) -> Iterator[None]:
-        """While a run is at work that looks at `asked`."""
-        self._patient = True
-        try:
-            yield
-        finally:
-            self._patient = False
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked or not self._patient:
-            raise KeyboardInterrupt
-        self.asked = True
-        with suppress(OSError):  # not through a stream, which may be in the middle of a write
-            os.write(2, b"\nstopping; once more stops at once\n")
+        # Before every errand: the machine may be another one than when the run began.
+        if (obstacle := check(private)) is not None:
+            raise obstacle.error()
+        if not plan.own_tree:
+            return perform(workspace, manner, errand)
+        begins = isinstance(errand, Begin)
+        tree = OwnTree.make(workspace.repository, private) if begins else OwnTree.of(workspace.root, private)
+        return go_inside(workspace, manner, errand, tree)
+    finally:
+        state = workspace.state(errand.run)
+        if state.started is None:
+            shutil.rmtree(private, ignore_errors=True)
+        elif state.finished is not None and state.finished.decision == "proceed":
+            shutil.rmtree(private / "tree", ignore_errors=True)

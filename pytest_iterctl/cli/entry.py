@@ -75,7 +75,8 @@ def _manner_options(command: Callable[P, R]) -> Callable[P, R]:
 @click.option("--reviewer", "review", multiple=True, help="Who reviews; may be given more than once.")
 @click.option("--prompt", default="", help="What the agent is asked to do, or @FILE (for a plan without tasks).")
 @click.option("--max-iterations", "--max", "max_iterations", help="Iterations before a person is asked.")
-@click.option("--safety", help="What a run may spend: permissive or normal.")
+@click.option("--safety", help="What a run may spend and touch: permissive, normal or paranoid.")
+@click.option("--sandbox", help="Run agents and tests in a sandbox: bwrap, none, or auto (at paranoid).")
 @click.option("--timeout", help="Time for each agent call and test run, as in 90s, 5m, 1h.")
 @click.option("--checkpoint-interval", help="Write a portable checkpoint file every N iterations.")
 @click.option("--on-escalate", help="What the work tree holds after an escalation: best, last or base.")
@@ -96,6 +97,7 @@ def run(
     prompt: str,
     max_iterations: str | None,
     safety: str | None,
+    sandbox: str | None,
     timeout: str | None,
     checkpoint_interval: str | None,
     on_escalate: str | None,
@@ -118,6 +120,7 @@ def run(
         "review": list(review) or None,
         "max_iterations": max_iterations,
         "safety": safety,
+        "sandbox": sandbox,
         "timeout": timeout,
         "checkpoint_interval": checkpoint_interval,
         "on_escalate": on_escalate,

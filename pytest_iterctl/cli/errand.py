@@ -31,16 +31,29 @@ class Begin(Value):
     def at(cls, directory: Path, workspace: Workspace, run: str, plan: FrozenPlan, *, as_module: bool) -> Begin:
         return cls(run=run, plan=plan, directory=below(directory, workspace.root), as_module=as_module)
 
+    def plan_of(self, _workspace: Workspace) -> FrozenPlan | None:
+        return self.plan
+
     def perform(self, workspace: Workspace, audience: Audience) -> RunState:
         directory = workspace.root / self.directory
         return start_run(workspace, self.plan, audience, run=self.run, directory=directory, as_module=self.as_module)
 
 
-class GoOn(Value):
+class _Earlier(Value):
+    """What concerns a run that has begun before."""
+
+    run: str
+
+    def plan_of(self, workspace: Workspace) -> FrozenPlan | None:
+        """As the run began with it; None for one that never did."""
+        started = workspace.state(self.run).started
+        return started.plan if started is not None else None
+
+
+class GoOn(_Earlier):
     """A run that was cut off, stopped or waits; limits may be raised."""
 
     kind: Literal["go on"] = "go on"
-    run: str
     limits: SafetyPatch | None = None
     max_iterations: int | None = None
 
@@ -54,11 +67,10 @@ class GoOn(Value):
         return (LIMITS[level] if level is not None else old).model_copy(update=given)
 
 
-class Respond(Value):
+class Respond(_Earlier):
     """A person's answer to a task's question."""
 
     kind: Literal["respond"] = "respond"
-    run: str
     task: str | None
     answer: Answer
 

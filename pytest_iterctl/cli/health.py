@@ -21,6 +21,7 @@ from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent
 from pytest_iterctl.text import one_line, strip_escapes
 from pytest_iterctl.work.environment import agent_environment
 from pytest_iterctl.work.process import Command, run
+from pytest_iterctl.work.sandbox_check import check
 
 __all__ = ["Finding", "doctor", "examine"]
 
@@ -104,7 +105,17 @@ def _in_repository(workspace: Workspace) -> list[Finding]:
     for frozen in plans:
         found += _agents(frozen, workspace.root)
         found += _interpreters(frozen, workspace)
+        found.append(_sandbox(workspace, needed=frozen.sandbox))
     return found
+
+
+def _sandbox(workspace: Workspace, *, needed: bool) -> Finding:
+    """Whether the walls stand here; without them only what needs them is refused."""
+    obstacle = check(workspace.place.directory)
+    if obstacle is None:
+        return Finding("sandbox", ok=True, detail="it holds")
+    wanting = "the plan needs it" if needed else "only safety: paranoid and sandbox: bwrap need it"
+    return Finding("sandbox", ok=not needed, detail=f"none ({wanting}): {obstacle.problem}", hint=obstacle.remedy)
 
 
 def _agents(plan: FrozenPlan, root: Path) -> list[Finding]:

@@ -16,11 +16,12 @@ from pytest_iterctl.loop.testing import command_line_of
 from pytest_iterctl.loop.workspace import below
 from pytest_iterctl.plan.environment_settings import settings_from_environment
 from pytest_iterctl.plan.freeze import freeze
-from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent, Settings
+from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
 from pytest_iterctl.plan.load import find_plan, load_plan
-from pytest_iterctl.plan.model import Plan, SettingsPatch
+from pytest_iterctl.plan.model import Limits, Plan, SettingsPatch
 from pytest_iterctl.plan.presets import presets
 from pytest_iterctl.plan.values import format_duration
+from pytest_iterctl.text import strip_escapes
 
 __all__ = ["Wishes", "found_agent_clis", "frozen_plan", "print_dry_run", "prompt_text"]
 
@@ -139,13 +140,20 @@ def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
         f" in all; {format_duration(limits.max_duration_per_iteration)} per iteration,"
         f" {format_duration(limits.max_total_duration)} in all; {limits.max_calls_per_iteration} calls per iteration"
     )
+    print(f"touching {_touching(limits)}")
+    print(f"sandbox  {_sandbox(plan)}")
     for number, task in enumerate(plan.tasks, 1):
         settings = task.settings
         print(f"task {number}   {task.id}" + (f" (needs {', '.join(task.needs)})" if task.needs else ""))
+        print(f"  order    {' → '.join(_order(task))}")
+        print(f"  prompt   {_indented(task.prompt) or '(make the tests pass)'}")
         print(f"  tests    {command_line_of(task, as_module=as_module)}")
         print(f"  agent    {_agent(task.agent)}, at most {settings.max_iterations} iterations")
         for reviewer in task.reviewers:
             print(f"  review   {_agent(reviewer)}")
+        for agent in (task.agent, *task.fallback, *task.reviewers) if plan.sandbox else ():
+            if agent is not None:
+                print(f"  {agent.name} reaches {_reach(agent, plan.limits)}")
         per_call, per_run = format_duration(settings.timeout), format_duration(settings.test_timeout)
         print(f"  timeout  {per_call} per call, {per_run} per test run")
         for word, text in _gate(settings):
@@ -154,6 +162,44 @@ def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
     if plan.discover:
         print("tasks that tests declare with the iterate marker are found when the suite is first run")
     return 0
+
+
+def _touching(limits: Limits) -> str:
+    destructive = "may" if limits.allow_destructive_operations else "may not, and is undone"
+    outside = "allowed" if limits.allow_outside_writes else "not possible"
+    network = "allowed" if limits.allow_external_api_calls else "only what agents name"
+    return (
+        f"emptying the project and .git: {destructive}; writes outside of the work tree: {outside}; network: {network}"
+    )
+
+
+def _sandbox(plan: FrozenPlan) -> str:
+    if not plan.sandbox:
+        return "none"
+    where = "a copy of the work tree, offered as a branch and a patch" if plan.own_tree else "the work tree"
+    return f"bubblewrap, around every agent and test run; they work in {where}"
+
+
+def _order(task: FrozenTask) -> Iterator[str]:
+    settings = task.settings
+    yield f"tests {counted(settings.baseline_runs, 'time')}"
+    if task.agent is not None:
+        yield "agent"
+    yield from ("tests", "clean room")
+    if settings.gate == "full":
+        yield "controls"
+    yield from (reviewer.name for reviewer in task.reviewers)
+    yield "decision"
+
+
+def _indented(prompt: str) -> str:
+    return strip_escapes(prompt).strip().replace("\n", "\n           ")
+
+
+def _reach(agent: NamedAgent, limits: Limits) -> str:
+    if limits.allow_external_api_calls:
+        return "the network"
+    return ", ".join(agent.spec.endpoints) or "no network"
 
 
 def _gate(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -202,6 +202,8 @@ class Settled(Value):
     iteration: int
     commit: str = Field(default="", description="the snapshot that the work tree holds")
     committed: str = Field(default="", description="the commit that was asked for, '' when none was")
+    branch: str = Field(default="", description="the branch with the change, where the run had a tree of its own")
+    patch: str = Field(default="", description="the change as a patch, where the run had a tree of its own")
     problem: str = ""
     left_out: str = Field(default="", description="the patch with what the agent changed and what was not accepted")
 

@@ -27,10 +27,17 @@ _GRACE = 5.0
 
 
 class Guard:
-    """One per run. `allowed` says whether destructive changes are, in which case nothing is looked at."""
+    """One per run. `allowed` says whether destructive changes are, in which case nothing is looked at.
 
-    def __init__(self, repository: Repository, private: Path, run: str, allowed: Callable[[], bool]) -> None:
+    Where everything is `sealed` by a sandbox, `.git` and what lies around can't be another afterwards; what is, is the
+    user's doing.
+    """
+
+    def __init__(
+        self, repository: Repository, private: Path, run: str, allowed: Callable[[], bool], *, sealed: bool
+    ) -> None:
         self.repository = repository
+        self._sealed = sealed
         self._metadata = Metadata(repository, private / "git", own=f"refs/iterctl/{run}/")
         self._allowed = allowed
         self._digest = ""
@@ -38,7 +45,7 @@ class Guard:
 
     def before(self, *, around: bool) -> str:
         """Record what there is; the digest of it for the journal, '' where nobody looks. `around`: besides `.git`."""
-        if self._allowed():
+        if self._sealed or self._allowed():
             return ""
         self._digest = self._metadata.keep()
         self._around = self._look() if around else Surroundings(cut=True)

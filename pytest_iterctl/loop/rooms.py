@@ -215,6 +215,7 @@ class Examiner:
                     timeout=allowance.seconds,
                 ),
                 tick=tick,
+                walls=bench.walls(task),
             )
             output = strip_escapes(finished.stdout.text + finished.stderr.text)
             if finished.error or finished.exit_code != 0:

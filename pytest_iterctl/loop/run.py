@@ -16,7 +16,7 @@ from pytest_iterctl.control.events import Answered, BaseLost, Resumed, RunStarte
 from pytest_iterctl.control.limits import extended
 from pytest_iterctl.control.standing import spent
 from pytest_iterctl.control.state import RunState, TaskState
-from pytest_iterctl.errors import RepositoryError, UsageError
+from pytest_iterctl.errors import RepositoryError, SafetyError, UsageError
 from pytest_iterctl.loop.driver import Driver
 from pytest_iterctl.loop.history import History, Watcher, now
 from pytest_iterctl.loop.workspace import Workspace, below
@@ -84,7 +84,7 @@ def start_run(
                 notify_hooks=any(_uses_hooks(task) for task in clean.tasks) or _hooks_listen(workspace),
             )
         )
-        for warning in survey.warnings:
+        for warning in (*survey.warnings, *_unreachable(clean)):
             history.record(Warned(text=warning))
         return Driver(workspace, history, audience.tick, audience.interrupted).go()
 
@@ -252,6 +252,11 @@ def _raised(state: RunState, raise_limits: Callable[[Limits], Limits] | None) ->
     if raise_limits is None or state.limits is None:
         return None
     raised = raise_limits(state.limits)
+    if raised.need_walls and state.started is not None and not state.started.plan.sandbox:
+        raise SafetyError(
+            f"run {state.run} began without a sandbox, and level {raised.level} needs one",
+            hint="start a new run, or raise single limits: --limit NAME=VALUE",
+        )
     return raised if raised != state.limits else None
 
 
@@ -294,6 +299,16 @@ def _clean(plan: FrozenPlan, redactor: Redactor) -> FrozenPlan:
         _refuse_secrets("the arguments of the tests", (*task.tests, " ".join(task.tests)))
         tasks.append(task.model_copy(update={"prompt": redactor(task.prompt)}))
     return plan.model_copy(update={"tasks": tuple(tasks)})
+
+
+def _unreachable(plan: FrozenPlan) -> Iterator[str]:
+    """Agents that are known to need a model, and are to work without any network."""
+    if not plan.sandbox or plan.limits.allow_external_api_calls:
+        return
+    named = {each.name: each for task in plan.tasks for each in (task.agent, *task.fallback, *task.reviewers) if each}
+    for name, agent in named.items():
+        if agent.spec.install and not agent.spec.endpoints:
+            yield f"agent {name} names no endpoints, so it can reach no model in the sandbox: see docs/sandbox.md"
 
 
 def _strings(value: object) -> Iterator[str]:

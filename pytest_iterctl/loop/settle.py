@@ -16,6 +16,7 @@ from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.commit import commit_change
+from pytest_iterctl.work.offer import offer_change
 from pytest_iterctl.work.placing import put_back, put_where_plain, take_away
 from pytest_iterctl.work.pytest_run import forget_all_bytecode, forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot, Snapshots
@@ -43,23 +44,60 @@ def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskSt
         left_out = keep_left_out(workspace, history, snapshots, task.id, "", result.commit, task.latest)
     started = history.state.started
     message = started.plan.commit_message if started is not None else None
-    committed = problem = ""
-    if message is not None:
-        try:
-            text = message or _default_message(task)
-            written = bases.load(task).written if task.proof is not None else frozenset()
+    committed = branch = patch = problem = ""
+    text = message or _default_message(task)
+    written = bases.load(task).written if task.proof is not None else frozenset()
+    try:
+        if started is not None and started.plan.own_tree:
+            patch = _patch(workspace, history, snapshots, task, result.commit, written)
+            branch, committed = _branch(history, snapshots, task, result.commit, text, written)
+        elif message is not None:
             committed = commit_change(workspace.repository, snapshots, task.base, result.commit, text, without=written)
-        except RepositoryError as error:
-            problem = error.message
+    except RepositoryError as error:
+        problem = error.message
     return Settled(
         task=task.id,
         holds="accepted",
         iteration=task.attempts[-1].iteration,
         commit=result.commit,
         committed=committed,
+        branch=branch,
+        patch=patch,
         problem=problem,
         left_out=left_out,
     )
+
+
+def _branch(
+    history: History, snapshots: Snapshots, task: TaskState, final: str, message: str, without: frozenset[bytes]
+) -> tuple[str, str]:
+    """Each accepted task's branch starts where that of the one before ends: it builds on that."""
+    earlier = [
+        each.settled.committed for each in history.state.tasks if each.settled is not None and each.settled.branch
+    ]
+    head = history.state.started.head if history.state.started is not None else ""
+    name = f"iterctl/{task.id}"
+    return offer_change(
+        *(snapshots.repository, task.base, final, message),
+        name=name,
+        other_name=f"{name}-{history.run}",
+        onto=earlier[-1] if earlier else head,
+        without=without,
+    )
+
+
+def _patch(
+    workspace: Workspace, history: History, snapshots: Snapshots, task: TaskState, final: str, without: frozenset[bytes]
+) -> str:
+    """The change on top of what the run began with, where the work tree itself does not get it; where that is."""
+    stem = "change" if len(history.state.tasks) == 1 else f"{task.id}-change"
+    try:
+        path = workspace.place.report_directory(history.run) / f"{stem}.patch"
+        snapshots.write_patch(task.base, final, path, without=tuple(map(os.fsdecode, without)))
+        return os.path.relpath(path, workspace.root)
+    except (IterctlError, OSError) as error:
+        history.record(Warned(text=f"the change is not kept as a patch: {error}"))
+        return ""
 
 
 def _as_judged(workspace: Workspace, history: History, bases: Bases, task: TaskState) -> Snapshot:
@@ -222,4 +260,8 @@ def _escalated(workspace: Workspace, history: History, snapshots: Snapshots, tas
             history.record(Warned(text=f"{text} {_put_back_from(edited, current)}"))
         forget_bytecode(workspace.root, tuple(names))
         snapshots.restore(commit)
-    return Settled(task=task.id, holds=holds, iteration=iteration, commit=commit or current.commit)
+    started = history.state.started
+    patch = ""
+    if started is not None and started.plan.own_tree:
+        patch = _patch(workspace, history, snapshots, task, commit or current.commit, frozenset())
+    return Settled(task=task.id, holds=holds, iteration=iteration, commit=commit or current.commit, patch=patch)

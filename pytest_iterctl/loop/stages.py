@@ -39,6 +39,7 @@ from pytest_iterctl.feedback.causes import first_cause, group
 from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_form
 from pytest_iterctl.gate.baseline import GOOD
 from pytest_iterctl.loop.base import Bases
+from pytest_iterctl.loop.confining import Confinement
 from pytest_iterctl.loop.guarding import Guard
 from pytest_iterctl.loop.history import History, now
 from pytest_iterctl.loop.judging import Judge
@@ -97,6 +98,12 @@ class Stages:
         self.tick = tick
         self.memory = workspace.memory(history.run)
         self.private = workspace.place.run_directory(history.run)
+        plan = history.state.started.plan if history.state.started is not None else None
+        self.confinement = (
+            Confinement(workspace.repository, workspace.place, self.private, lambda: limits_of(history.state))
+            if plan is not None and plan.sandbox
+            else None
+        )
         self.bases = Bases(
             *(workspace.repository, snapshots, self.private, self.bench, tick), first_agent=workspace.place.first_agent
         )
@@ -104,6 +111,7 @@ class Stages:
         self.guard = Guard(
             *(workspace.repository, self.private, history.run),
             lambda: limits_of(history.state).allow_destructive_operations,
+            sealed=self.confinement is not None,
         )
         self._told: set[str] = set()
         self._ever_passed: dict[str, tuple[int, frozenset[str]]] = {}
@@ -123,7 +131,7 @@ class Stages:
 
     @property
     def bench(self) -> Bench:
-        return Bench(self.history.run, self.directory, self.private, self.as_module)
+        return Bench(self.history.run, self.directory, self.private, self.as_module, confinement=self.confinement)
 
     def choose(self, step: ChooseStrategy) -> StrategyChosen:
         task = self.state.task(step.task)
@@ -402,6 +410,9 @@ class Stages:
             resume=session.id,
             before=session.before,
             budget=self._budget(attempt),
+            walls=self.confinement.around_agent(agent, settings, self.private / "calls" / name)
+            if self.confinement is not None
+            else None,
         )
 
     def _budget(self, attempt: Attempt) -> dict[str, float]:

@@ -17,13 +17,14 @@ from pytest_iterctl.feedback.command_verdict import LeftReports, judge_command
 from pytest_iterctl.feedback.junit import read_reports
 from pytest_iterctl.feedback.verdict import JUnitCheck, judge_pytest
 from pytest_iterctl.feedback.witness_log import WitnessLog, read_witness
+from pytest_iterctl.loop.confining import Confinement
 from pytest_iterctl.plan.frozen import FrozenTask
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import cut_middle, strip_escapes
 from pytest_iterctl.work.command_run import CommandRun, run_test_command
 from pytest_iterctl.work.environment import tests_environment
 from pytest_iterctl.work.mapping import environment_into_room, into_room, out_of_room
-from pytest_iterctl.work.process import Finished
+from pytest_iterctl.work.process import Finished, Walls
 from pytest_iterctl.work.pytest_run import PytestRun, run_pytest
 from pytest_iterctl.work.room import Room
 
@@ -93,6 +94,7 @@ class Bench:
     private: Path
     as_module: bool
     inside: InRoom | None = None
+    confinement: Confinement | None = None
 
     def test(self, task: FrozenTask, allowance: Allowance, tick: Tick, *, extra: tuple[str, ...] = ()) -> Tested:
         tested = self._command(task, allowance, tick) if task.test else self._pytest(task, allowance, tick, extra)
@@ -106,6 +108,11 @@ class Bench:
     def environment(self, task: FrozenTask) -> dict[str, str]:
         given = tests_environment(os.environ, pass_names=task.settings.pass_env)
         return given if self.inside is None else self.inside.environment(given)
+
+    def walls(self, task: FrozenTask) -> Walls | None:
+        if self.confinement is None:
+            return None
+        return self.confinement.around_tests(task.settings, self.inside.room if self.inside is not None else None)
 
     def _mapped(self, arguments: Iterable[str]) -> tuple[str, ...]:
         if self.inside is None:
@@ -124,6 +131,7 @@ class Bench:
             pass_env=task.settings.pass_env,
             exam=self.inside.exam if self.inside is not None else None,
             variables=self.environment(task) if self.inside is not None else {},
+            walls=self.walls(task),
         )
         with run_pytest(request, self.private, tick) as (finished, stream):
             log = read_witness(stream)
@@ -177,6 +185,7 @@ class Bench:
             timeout=allowance.seconds,
             environment=self.environment(task),
             tick=tick,
+            walls=self.walls(task),
         )
         output = _printed(ran.finished)
         if ran.finished.error:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_iterctl.plan.agent_names import RESERVED_AGENTS, known_agents, unknown_agent
+from pytest_iterctl.plan.model import RUN_WIDE
 from pytest_iterctl.plan.presets import conflict_with_preset, preset_names
 from pytest_iterctl.plan.problems import Finding, KeyPath, printable, quoted
 from pytest_iterctl.plan.task_order import circles
 
 __all__ = ["check_names", "check_values"]
+
+_WHOLE_RUN = {"safety": "safety limits hold", "sandbox": "a sandbox is there"}
 
 #: Where a task stands, and what it says.
 _PlacedTask: TypeAlias = tuple[KeyPath, dict[str, object]]
@@ -49,9 +52,9 @@ def check_names(data: object, *, root: Path) -> Iterator[Finding]:
     tasks: list[_PlacedTask] = [(("tasks", index), _table(task)) for index, task in enumerate(_list(plan.get("tasks")))]
     for path, task in tasks:
         yield from _agents_named_in(task, path, agents, root)
-        if "safety" in task:
-            message = "belongs under settings: safety limits hold for the whole run"
-            yield Finding((*path, "safety"), message, "move it to `settings`", at_key=True)
+        for name in sorted(RUN_WIDE & task.keys()):
+            message = f"belongs under settings: {_WHOLE_RUN[name]} for the whole run"
+            yield Finding((*path, name), message, "move it to `settings`", at_key=True)
     yield from _task_ids(tasks)
     yield from _needs(tasks)
 

@@ -22,6 +22,7 @@ INI_TWINS = {
     "agent": "iterate_agent",
     "max_iterations": "iterate_max",
     "safety": "iterate_safety",
+    "sandbox": "iterate_sandbox",
     "timeout": "iterate_timeout",
     "checkpoint_interval": "iterate_checkpoint_interval",
     "on_escalate": "iterate_on_escalate",

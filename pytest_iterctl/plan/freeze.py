@@ -18,7 +18,7 @@ from types import MappingProxyType
 from pytest_iterctl.errors import SafetyError, UsageError
 from pytest_iterctl.plan.agent_names import resolve_agent
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
-from pytest_iterctl.plan.model import Agent, Limits, Plan, SafetyLevel, SafetyPatch, SettingsPatch, Task
+from pytest_iterctl.plan.model import RUN_WIDE, Agent, Limits, Plan, SafetyLevel, SafetyPatch, SettingsPatch, Task
 from pytest_iterctl.plan.problems import did_you_mean, printable, quoted
 from pytest_iterctl.plan.task_order import circles, in_order, with_needs
 
@@ -57,6 +57,8 @@ LIMITS: Mapping[SafetyLevel, Limits] = MappingProxyType(
                 max_duration_per_iteration=2 * _MINUTE,
                 max_total_duration=10 * _MINUTE,
                 max_calls_per_iteration=100,
+                allow_external_api_calls=False,
+                allow_outside_writes=False,
             ),
         )
     }
@@ -84,9 +86,6 @@ def freeze(
     A command that the plan or pytest's ini names runs in the folder of that file, which is given below `root`.
     """
     limits = _limits(ini, plan.settings, environment, command_line)
-    if limits.level == "paranoid":
-        message = "safety level paranoid needs a sandbox, which this version does not have"
-        raise SafetyError(message, hint="use normal or permissive")
     tasks = _in_order(plan, only_task) if plan.tasks else ()
     alone = Task(id=ONLY_TASK, prompt=default_prompt, tests=default_tests)
     origins = _Origins(
@@ -100,6 +99,7 @@ def freeze(
     return FrozenPlan(
         source=source,
         limits=limits,
+        sandbox=_walls(limits, ini, plan.settings, environment, command_line),
         tasks=tuple(origins.freeze_task(task) for task in tasks or (alone,)),
         discover=not tasks,
         only=only_task or "" if not tasks and only_task != ONLY_TASK else "",
@@ -115,6 +115,23 @@ def _limits(*lowest_first: SettingsPatch) -> Limits:
             limits = LIMITS[said.level]
         limits = limits.model_copy(update=said.model_dump(exclude_none=True))
     return limits
+
+
+def _walls(limits: Limits, *lowest_first: SettingsPatch) -> bool:
+    """Whether what a run starts is put in a sandbox."""
+    said = [origin.sandbox for origin in lowest_first if origin.sandbox is not None]
+    mode = said[-1] if said else "auto"
+    if limits.need_walls and limits.allow_outside_writes:
+        raise SafetyError(
+            "allow_external_api_calls: false can't be held where outside writes are allowed",
+            hint="say allow_outside_writes: false, too: what may write anywhere can start what it wants outside",
+        )
+    if mode == "none" and limits.need_walls:
+        raise SafetyError(
+            f"safety level {limits.level} needs a sandbox, and sandbox: none forbids it",
+            hint="drop one of the two, or allow_outside_writes and allow_external_api_calls: true",
+        )
+    return mode == "bwrap" or limits.need_walls
 
 
 @dataclass(frozen=True)
@@ -160,7 +177,7 @@ class _Origins:
         for origin in self._lowest_first(task):
             for name in SettingsPatch.model_fields:
                 value = getattr(origin, name)
-                if value is not None and name != "safety":
+                if value is not None and name not in RUN_WIDE:
                     said[name] = value
         if "timeout" in said:
             said.setdefault("test_timeout", said["timeout"])

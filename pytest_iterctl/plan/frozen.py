@@ -51,6 +51,7 @@ class Settings(Value):
     hidden_tests: tuple[str, ...] = ()
     mutants: int = 0
     pass_env: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
     python: str = ""
 
 
@@ -88,9 +89,15 @@ class FrozenPlan(Value):
 
     source: str = Field(default="", description="the file it came from, for messages only; it is never read again")
     limits: Limits
+    sandbox: bool = Field(default=False, description="what the run starts is put in a sandbox")
     tasks: tuple[FrozenTask, ...]
     discover: bool = Field(default=False, description="the suite's iterate markers declare the tasks")
     only: str = Field(default="", description="of the tasks that markers declare, run this one only")
     commit_message: str | None = Field(
         default=None, description="commit the accepted change; '' for a message of our own"
     )
+
+    @property
+    def own_tree(self) -> bool:
+        """Whether the run works on a copy of the work tree, and the user's stays as it is."""
+        return self.sandbox and self.limits.level == "paranoid"

@@ -7,7 +7,9 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from pytest_iterctl.errors import UsageError
 from pytest_iterctl.plan import values
+from pytest_iterctl.plan.endpoints import Endpoint
 from pytest_iterctl.plan.problems import did_you_mean, quoted
 from pytest_iterctl.plan.reads import NO_NUL, Also, Argument, Arguments, Command, Reads, Rule, Version
 from pytest_iterctl.plan.values import Name, Value
@@ -17,6 +19,7 @@ __all__ = [
     "ENVIRONMENT_NAME",
     "NO_NUL",
     "PLACEHOLDERS",
+    "RUN_WIDE",
     "Agent",
     "Backoff",
     "Baseline",
@@ -30,6 +33,7 @@ __all__ = [
     "Prepare",
     "SafetyLevel",
     "SafetyPatch",
+    "SandboxMode",
     "Session",
     "SettingsPatch",
     "StrategyMode",
@@ -41,6 +45,7 @@ __all__ = [
 BUILT_IN_AGENTS = ("hook", "person")
 
 SafetyLevel = Literal["permissive", "normal", "paranoid"]
+SandboxMode = Literal["auto", "bwrap", "none"]
 OnEscalate = Literal["best", "last", "base"]
 Backoff = Literal["none", "linear", "exponential"]
 Session = Literal["fresh", "resume"]
@@ -60,6 +65,9 @@ StrategyMode = Literal[
     "fresh-context",
     "narrow",
 ]
+
+#: Settings that hold for a whole run; no task has its own.
+RUN_WIDE = frozenset({"safety", "sandbox"})
 
 ENVIRONMENT_NAME = r"^[^=\x00]+$"
 
@@ -110,6 +118,12 @@ class SafetyPatch(Value):
     allow_destructive_operations: bool | None = Field(
         default=None, description="an agent may empty the project, rewrite git's history and touch .git"
     )
+    allow_external_api_calls: bool | None = Field(
+        default=None, description="agents and tests may use the network; false: agents only the endpoints they name"
+    )
+    allow_outside_writes: bool | None = Field(
+        default=None, description="agents and tests may write outside of the work tree; false needs a sandbox"
+    )
 
 
 def _level_or_table(value: object) -> object:
@@ -132,6 +146,13 @@ class Limits(Value):
     max_calls_per_iteration: int
     require_cost: bool = False
     allow_destructive_operations: bool = False
+    allow_external_api_calls: bool = True
+    allow_outside_writes: bool = True
+
+    @property
+    def need_walls(self) -> bool:
+        """Whether only a sandbox can hold them."""
+        return not (self.allow_external_api_calls and self.allow_outside_writes)
 
 
 Times = Annotated[int, Field(ge=0, le=1000)]
@@ -193,6 +214,15 @@ Preparation = Annotated[
 ]
 
 
+def _from_root_or_home(path: str) -> str:
+    if not path.startswith(("/", "~/")) or path.strip("/") in {"", "~"} or ".." in path.split("/"):
+        raise ValueError("is no folder for a sandbox: begin with / or ~/, and name one in it")
+    return path
+
+
+Folder = Annotated[str, Field(min_length=1, pattern=NO_NUL), AfterValidator(_from_root_or_home)]
+
+
 class SettingsPatch(Value):
     """Settings that may be given on the command line, in the environment, per task, per plan or in pytest's ini."""
 
@@ -238,6 +268,14 @@ class SettingsPatch(Value):
     )
     safety: Safety | None = Field(
         default=None, description="a level (permissive, normal, paranoid) or a table with a level and single limits"
+    )
+    sandbox: SandboxMode | None = Field(
+        default=None,
+        description="bwrap: agents and tests run in a sandbox, or nothing runs; none: they don't; auto (default): as "
+        "the safety level needs it",
+    )
+    readable: tuple[Folder, ...] | None = Field(
+        default=None, description="folders in a home that agents and tests can read inside a sandbox"
     )
     agent: Annotated[str, Field(min_length=1)] | None = Field(
         default=None,
@@ -326,6 +364,17 @@ def _names_files(glob: str) -> str:
 Leavings = Annotated[str, Field(min_length=1), AfterValidator(_names_files)]
 
 
+def _is_endpoint(text: str) -> str:
+    try:
+        Endpoint.parse(text)
+    except UsageError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from None
+    return text
+
+
+Reachable = Annotated[str, Field(min_length=1, pattern=NO_NUL), AfterValidator(_is_endpoint)]
+
+
 class Agent(Value):
     """Whatever can do a stage. Exactly one of command, hook and person, or a preset that has a command."""
 
@@ -362,6 +411,15 @@ class Agent(Value):
     )
     leaves: tuple[Leavings, ...] = Field(
         default=(), description="globs of files that the tool leaves in the work tree, which are nobody's change"
+    )
+    endpoints: tuple[Reachable, ...] = Field(
+        default=(), description="hosts that it can reach in a sandbox without network, such as its model's: host:port"
+    )
+    readable: tuple[Folder, ...] = Field(
+        default=(), description="files and folders in a home that it can read in a sandbox, such as its program"
+    )
+    copies: tuple[Folder, ...] = Field(
+        default=(), description="files and folders of the home that it gets a copy of in a sandbox, such as its login"
     )
     version: Version | None = Field(default=None, description="how to ask for its version")
     install: str = Field(default="", description="how to get it, for people who don't have it")

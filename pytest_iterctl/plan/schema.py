@@ -6,7 +6,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from pytest_iterctl.plan.environment_settings import INI_TWINS, environment_variable
 from pytest_iterctl.plan.frozen import Settings
-from pytest_iterctl.plan.model import Plan, SettingsPatch
+from pytest_iterctl.plan.model import RUN_WIDE, Plan, SettingsPatch
 from pytest_iterctl.plan.presets import preset_names
 from pytest_iterctl.plan.values import format_duration
 
@@ -18,6 +18,7 @@ _DURATION = "duration"
 _DEFAULTS = {
     "test_timeout": "as `timeout`",
     "safety": "`normal`",
+    "sandbox": "`auto`",
     "python": "the one that runs iterctl",
     "prepare": "none",
     "patience": "the thresholds below",
@@ -35,7 +36,8 @@ def plan_schema() -> JsonSchemaValue:
     """The plan as JSON Schema 2020-12, in words that draft 7 has too, because editors still read that one."""
     schema = Plan.model_json_schema(schema_generator=_Plain)
     tables = schema["$defs"]
-    del tables["Task"]["properties"]["safety"]  # inherited, but limits hold for a whole run
+    for name in RUN_WIDE:
+        del tables["Task"]["properties"][name]  # inherited, but they hold for a whole run
     tables["Task"]["not"] = _given("tests", "test")
     kinds = [_given("command"), _given("hook"), _given("person", value={"const": True})]
     tables["Agent"]["oneOf"] = [*kinds, {**_given("preset"), "not": _given("command")}]

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from pytest_iterctl.plan.model import (
     ENVIRONMENT_NAME,
     NO_NUL,
+    RUN_WIDE,
     Agent,
     Budget,
     Plan,
@@ -44,10 +45,9 @@ _NAME = "is not a name: 1 to 64 letters, digits, `.`, `_` or `-`, the first a le
 #: Keys that this version refuses but a later one will know, by the table that they stand in.
 _LATER: Mapping[type[BaseModel], frozenset[str]] = {
     Agent: frozenset({"for_gaps"}),
-    SafetyPatch: frozenset({"allow_destructive_operations", "allow_external_api_calls", "allow_outside_writes"}),
     SettingsPatch: frozenset(
         {
-            *("stages", "until", "sandbox"),
+            *("stages", "until"),
         }
     ),
 }
@@ -109,7 +109,7 @@ def _unknown_key(path: KeyPath) -> Complaint:
         return Complaint("is not supported by this version", "remove it")
     if model is Plan and key in SettingsPatch.model_fields:
         return Complaint("unknown key", f"{quoted(key)} belongs under `settings`")
-    known = tuple(name for name in model.model_fields if not (model is Task and name == "safety"))
+    known = tuple(name for name in model.model_fields if not (model is Task and name in RUN_WIDE))
     return Complaint("unknown key", word=key, known=known)
 
 

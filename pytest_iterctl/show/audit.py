@@ -113,6 +113,7 @@ def _accepted(task: TaskState) -> Iterator[str]:
     yield f"  accepted: {what}{who}"
     if task.settled is not None:
         yield from _row("commit", task.settled.committed)
+        yield from _row("branch", task.settled.branch)
         yield from _row("left out", f"as a patch: {task.settled.left_out}" if task.settled.left_out else "")
 
 

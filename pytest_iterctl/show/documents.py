@@ -53,6 +53,8 @@ def _task(task: TaskState, report: str) -> dict[str, object]:
         "snapshots": _snapshots(task),
         "holds": _holds(task),
         "committed": (task.settled.committed if task.settled is not None else "") or None,
+        "branch": (task.settled.branch if task.settled is not None else "") or None,
+        "patch": (task.settled.patch if task.settled is not None else "") or None,
         "question": question.model_dump() if question is not None else None,
         "gate": _gate(task),
         "gaps": _gaps(task),

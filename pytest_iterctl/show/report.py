@@ -35,6 +35,7 @@ from pytest_iterctl.show.report_words import (
     suite_told,
     time_text,
 )
+from pytest_iterctl.show.words import works_in_own_tree
 from pytest_iterctl.text import strip_escapes
 
 __all__ = ["Patch", "report_document"]
@@ -171,9 +172,10 @@ def _situation(state: RunState, task: TaskState) -> Part:
     turns = [turn for attempt in task.attempts for turn in attempt.all_turns]
     tests = suite_told(suite) if suite is not None else "not tested"
     return {
-        "text": f"{task.iterations} of {counted(task.bound, 'iteration')} used. {_holds(task, held)}: {tests}. "
+        "text": f"{task.iterations} of {counted(task.bound, 'iteration')} used. "
+        f"{_holds(task, held, _tree(state))}: {tests}. "
         f"It took {time_text(seconds)}; {cost_told(turns)}.",
-        "safe": _safe(task),
+        "safe": _safe(state, task),
         "iterations": task.iterations,
         "max_iterations": task.bound,
         "tests": suite.counts.model_dump() if suite is not None else {},
@@ -187,6 +189,8 @@ def _situation(state: RunState, task: TaskState) -> Part:
         "holds_iteration": held.iteration if held is not None else 0,
         "holds_commit": _held_commit(task)[:HASH],
         "committed": (settled.committed if settled is not None else "") or None,
+        "branch": (settled.branch if settled is not None else "") or None,
+        "patch": (settled.patch if settled is not None else "") or None,
         "problem": bounded(settled.problem) if settled is not None else "",
         "restore": command_for(state, task, "restore", "N") if task.base else None,
         "last_iteration": task.attempts[-1].iteration if task.attempts else 0,
@@ -206,23 +210,34 @@ def _held_commit(task: TaskState) -> str:
     return settled or task.latest or next(kept, "")
 
 
-def _holds(task: TaskState, held: Attempt | None) -> str:
+def _tree(state: RunState) -> str:
+    return "The run's own copy of the work tree" if works_in_own_tree(state) else "The work tree"
+
+
+def _holds(task: TaskState, held: Attempt | None, tree: str) -> str:
     if held is None:
-        return "The work tree is as it was"
+        return f"{tree} is as it was"
     if held.iteration == 0 or (task.settled is not None and task.settled.holds in {"base", "untouched"}):
-        return "The work tree holds what it held before the run"
+        return f"{tree} holds what it held before the run"
     words = {"accepted": "the accepted change", "best": "the best attempt", "last": "the last attempt"}
     what = words.get(task.settled.holds, "") if task.settled is not None else ""
     return (
-        f"The work tree holds {what} (iteration {held.iteration})"
+        f"{tree} holds {what} (iteration {held.iteration})"
         if what
-        else (f"The work tree holds what iteration {held.iteration} has come to")
+        else (f"{tree} holds what iteration {held.iteration} has come to")
     )
 
 
-def _safe(task: TaskState) -> str:
+def _safe(state: RunState, task: TaskState) -> str:
     if not task.base:
         return "Nothing was touched."
+    if works_in_own_tree(state):
+        made = f"The change is on the branch {task.settled.branch}. " if task.settled and task.settled.branch else ""
+        kept = f"It is also in {task.settled.patch}. " if task.settled and task.settled.patch and made else ""
+        return (
+            f"{made}{kept}Your work tree is as you left it: iterctl touched neither its files nor HEAD, the index, the "
+            "stash or another branch."
+        )
     if task.settled is not None and task.settled.committed:
         made = f"iterctl made the commit {task.settled.committed[:HASH]} that was asked for and"
         return f"{made} touched no other branch and no stash; every attempt is kept as a snapshot."

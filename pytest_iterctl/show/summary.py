@@ -53,6 +53,11 @@ def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
         _needs_action(state, task, style)
     _integrity(task, style)
     _trespasses(task, style)
+    if task.settled is not None and task.settled.branch:
+        branch = one_line(task.settled.branch, 200)
+        _line(style, "Branch", None, f"{branch} (git merge {branch}); your work tree is as it was", "good")
+    if task.settled is not None and task.settled.patch:
+        _line(style, "Patch", None, task.settled.patch, "plain")
     if task.settled is not None and task.settled.committed:
         _line(style, "Commit", None, task.settled.committed[:12], "good")
     if task.settled is not None and task.settled.problem:

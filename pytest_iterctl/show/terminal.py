@@ -29,7 +29,15 @@ from pytest_iterctl.control.state import Entry, RunState
 from pytest_iterctl.show.failure import strategy_text
 from pytest_iterctl.show.integrity import finding_text, gap_text, proof_text, some, suspicious, verdict_text
 from pytest_iterctl.show.style import Paint, Style
-from pytest_iterctl.show.words import change_text, cost_text, counts_text, limits_text, suite_text, suite_word
+from pytest_iterctl.show.words import (
+    change_text,
+    cost_text,
+    counts_text,
+    limits_text,
+    suite_text,
+    suite_word,
+    walls_text,
+)
 from pytest_iterctl.text import human_bytes, one_line
 
 __all__ = ["RULE", "Terminal", "status_line"]
@@ -205,7 +213,8 @@ class Terminal:
         agent = one_line(", ".join(agents), 60)
         self._style.write(RULE)
         run = self._style.paint(state.run, "bold")
-        self._style.write(f" iterctl run {run} · {name} · agent {agent} · limits {limits_text(state)}")
+        bounds = f"limits {limits_text(state)}{walls_text(state)}"
+        self._style.write(f" iterctl run {run} · {name} · agent {agent} · {bounds}")
 
     def _task_header(self, state: RunState, task_id: str) -> None:
         position = [task.id for task in state.tasks].index(task_id) + 1

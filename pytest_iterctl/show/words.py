@@ -8,7 +8,16 @@ from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import one_line
 
-__all__ = ["change_text", "cost_text", "counts_text", "limits_text", "suite_text", "suite_word"]
+__all__ = [
+    "change_text",
+    "cost_text",
+    "counts_text",
+    "limits_text",
+    "suite_text",
+    "suite_word",
+    "walls_text",
+    "works_in_own_tree",
+]
 
 _WORDS = {
     Outcome.PASSED: "TEST PASS",
@@ -71,6 +80,17 @@ def cost_text(task: TaskState | RunState) -> str:
         return "cost unknown"
     known = f"${task.cost:.2f}"
     return f"{known} (unknown for {unknown} of {counted(calls, 'call')})" if unknown else known
+
+
+def works_in_own_tree(state: RunState) -> bool:
+    return state.started is not None and state.started.plan.own_tree
+
+
+def walls_text(state: RunState) -> str:
+    """What the header says of a sandbox; nothing where there is none."""
+    if state.started is None or not state.started.plan.sandbox:
+        return ""
+    return " · sandbox, own tree" if state.started.plan.own_tree else " · sandbox"
 
 
 def limits_text(state: RunState) -> str:

@@ -34,7 +34,7 @@ class Place:
         resolved = root.resolve()
         name = re.sub(r"[^A-Za-z0-9._-]", "_", resolved.name) or "root"
         digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:12]
-        home = state_home(environment)
+        self.home = home = state_home(environment)
         self.directory = home / f"{name[:40]}-{digest}"
         self._first_agent = home / "first-agent"
         if for_agents and self.directory.resolve().is_relative_to(resolved):

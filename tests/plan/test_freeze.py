@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from pytest_iterctl.errors import ExitCode, SafetyError, UsageError
 from pytest_iterctl.plan.freeze import LIMITS, freeze
 from pytest_iterctl.plan.frozen import FrozenPlan, NamedAgent, Settings
-from pytest_iterctl.plan.model import Agent, Plan, SafetyPatch, SettingsPatch, Task, TestCommand
+from pytest_iterctl.plan.model import (
+    Agent,
+    Plan,
+    SafetyLevel,
+    SafetyPatch,
+    SandboxMode,
+    SettingsPatch,
+    Task,
+    TestCommand,
+)
 
 NOTHING = SettingsPatch()
 
@@ -150,15 +159,51 @@ class TestSafety:
         assert (limits.max_duration_per_iteration / 60, limits.max_total_duration / 60) == minutes
         assert limits.max_calls_per_iteration == calls
 
-    def test_paranoid_is_refused_as_long_as_there_is_no_sandbox(self) -> None:
+    def test_paranoid_can_not_do_without_a_sandbox(self) -> None:
         with pytest.raises(SafetyError) as caught:
-            frozen(environment=safety("paranoid"))
+            frozen(environment=safety("paranoid"), command_line=SettingsPatch(sandbox="none"))
         assert caught.value.exit_code == ExitCode.SAFETY
         assert caught.value.render() == (
-            "error: safety level paranoid needs a sandbox, which this version does not have\n"
-            "hint: use normal or permissive"
+            "error: safety level paranoid needs a sandbox, and sandbox: none forbids it\n"
+            "hint: drop one of the two, or allow_outside_writes and allow_external_api_calls: true"
         )
-        assert frozen(environment=safety("paranoid"), command_line=safety("normal")).limits.level == "normal"
+
+    @pytest.mark.parametrize(
+        ("level", "mode", "sandbox", "own_tree"),
+        [
+            ("permissive", None, False, False),
+            ("normal", "auto", False, False),
+            ("normal", "none", False, False),
+            ("normal", "bwrap", True, False),
+            ("permissive", "bwrap", True, False),
+            ("paranoid", None, True, True),
+            ("paranoid", "auto", True, True),
+            ("paranoid", "bwrap", True, True),
+        ],
+    )
+    def test_a_sandbox_is_there_where_it_is_asked_for_or_needed(
+        self, level: SafetyLevel, mode: SandboxMode | None, *, sandbox: bool, own_tree: bool
+    ) -> None:
+        plan = frozen(Plan(settings=SettingsPatch(sandbox=mode)), command_line=safety(level))
+        assert (plan.sandbox, plan.own_tree) == (sandbox, own_tree)
+
+    def test_the_origin_that_counts_says_whether_there_is_a_sandbox(self) -> None:
+        plan = Plan(settings=SettingsPatch(sandbox="bwrap"))
+        assert frozen(plan, ini=SettingsPatch(sandbox="none")).sandbox
+        assert not frozen(plan, environment=SettingsPatch(sandbox="none")).sandbox
+
+    def test_paranoid_without_its_two_limits_needs_no_sandbox(self) -> None:
+        free = SafetyPatch(level="paranoid", allow_external_api_calls=True, allow_outside_writes=True)
+        plan = frozen(command_line=SettingsPatch(safety=free, sandbox="none"))
+        assert not plan.sandbox
+        assert plan.limits.max_total_cost == 5
+
+    def test_the_network_alone_can_not_be_closed(self) -> None:
+        closed = SafetyPatch(allow_external_api_calls=False)
+        with pytest.raises(SafetyError, match="can't be held where outside writes are allowed"):
+            frozen(command_line=SettingsPatch(safety=closed))
+        both = closed.model_copy(update={"allow_outside_writes": False})
+        assert frozen(command_line=SettingsPatch(safety=both)).sandbox
 
     def test_the_limits_of_paranoid_are_known(self) -> None:
         assert LIMITS["paranoid"].model_dump() == {
@@ -170,6 +215,8 @@ class TestSafety:
             "max_calls_per_iteration": 100,
             "require_cost": False,
             "allow_destructive_operations": False,
+            "allow_external_api_calls": False,
+            "allow_outside_writes": False,
         }
 
     def test_a_single_limit_beats_the_level_beside_it(self) -> None:

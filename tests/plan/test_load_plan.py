@@ -270,7 +270,7 @@ junit = "reports/*.xml"
         ("hello\n", "1:1: expected a table of keys | a plan has the keys `settings`, `agents` and `tasks`"),
         # what a later version will know
         ("settings: {until: tests}\n", "1:12: settings.until: is not supported by this version | remove it"),
-        ("sandbox: none\n", "1:1: sandbox: is not supported by this version | remove it"),
+        ("sandbox: none\n", "1:1: sandbox: unknown key | `sandbox` belongs under `settings`"),
         (
             "tasks:\n  - id: a\n    stages: []\n",
             "3:5: tasks[0].stages: is not supported by this version | remove it",
@@ -288,8 +288,8 @@ junit = "reports/*.xml"
             "2:34: agents.a.fallback[0]: `a` can't take over from itself | name another agent",
         ),
         (
-            "settings: {safety: {allow_outside_writes: true}}\n",
-            "1:21: settings.safety.allow_outside_writes: is not supported by this version | remove it",
+            "settings: {safety: {allow_outside_write: true}}\n",
+            "1:21: settings.safety.allow_outside_write: unknown key | did you mean `allow_outside_writes`?",
         ),
         # tasks
         (

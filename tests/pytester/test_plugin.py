@@ -114,9 +114,9 @@ def test_wrong_values_are_usage_errors_that_name_the_option(project: Project, op
 
 
 def test_paranoid_refuses_to_start_without_a_sandbox(project: Project) -> None:
-    ran = project.iterate("--iterate-safety=paranoid")
+    ran = project.iterate("--iterate-safety=paranoid", "--iterate-sandbox=none")
     assert ran.code == 11
-    assert "sandbox" in ran.err
+    assert "sandbox: none forbids it" in ran.err
     assert project.calls == []
 
 
