@@ -14,7 +14,7 @@ from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
 from pytest_iterctl.work.environment import agent_environment
 from pytest_iterctl.work.process import Capture, Command, Finished, run
 
-__all__ = ["call_hook", "notify_hooks"]
+__all__ = ["ask_hooks", "call_hook"]
 
 
 def call_hook(turn: Turn, tick: Tick) -> Reply:
@@ -39,11 +39,11 @@ def call_hook(turn: Turn, tick: Tick) -> Reply:
     return Reply(evidence, json.dumps(result), finished.stderr.text, finished.survivors)
 
 
-def notify_hooks(turn: Turn, decision: dict[str, object], tick: Tick) -> str:
-    """Tell the hooks of a decision; '' or why that did not work."""
-    finished, _ = _host(turn, {"hook": "iterctl_decided", "decision": decision}, tick)
+def ask_hooks(turn: Turn, request: dict[str, object], tick: Tick) -> tuple[dict[str, object], str]:
+    """What the hooks say to something that is no agent's turn, and '' or why that did not work."""
+    finished, result = _host(turn, request, tick)
     evidence = evidence_of(turn, finished)
-    return "" if evidence.outcome is TurnOutcome.DONE else evidence.error
+    return (result, "") if evidence.outcome is TurnOutcome.DONE else ({}, evidence.error)
 
 
 def _host(turn: Turn, request: dict[str, object], tick: Tick) -> tuple[Finished, dict[str, object]]:

@@ -52,9 +52,35 @@ def _manager(config: pytest.Config) -> pluggy.PluginManager:
 
 def _call(manager: pluggy.PluginManager, request: dict[str, object]) -> dict[str, object]:
     name = str(request["hook"])
-    if name == "iterctl_decided":
-        manager.hook.iterctl_decided(decision=request["decision"])
-        return {}
+    match name:
+        case "?":
+            return _found(manager)
+        case "iterctl_decided":
+            manager.hook.iterctl_decided(decision=request["decision"])
+            return {}
+        case "iterctl_classify":
+            failure = hookspecs.FailureRequest(**request["failure"])  # type: ignore[arg-type]  # JSON that our own driver wrote
+            return {"answer": manager.hook.iterctl_classify(failure=failure)}
+        case "iterctl_choose_strategy":
+            choice = hookspecs.StrategyRequest(**request["choice"])  # type: ignore[arg-type]  # JSON that our own driver wrote
+            return {"answer": manager.hook.iterctl_choose_strategy(request=choice)}
+        case _:
+            return _stage(manager, name, request)
+
+
+def _found(manager: pluggy.PluginManager) -> dict[str, object]:
+    """Which hooks somebody implements, and the strategies that they add, as far as these are data."""
+    names = [name for name in hookspecs.__all__ if name.startswith("iterctl_")]
+    answers = manager.hook.iterctl_strategies()
+    return {
+        "hooks": [name for name in names if getattr(manager.hook, name).get_hookimpls()],
+        "strategies": [
+            each for answer in answers for each in (answer if isinstance(answer, list | tuple) else [answer])
+        ],
+    }
+
+
+def _stage(manager: pluggy.PluginManager, name: str, request: dict[str, object]) -> dict[str, object]:
     common = {key: request[key] for key in ("run", "task", "iteration", "max_iterations", "session", "prompt")}
     if name == "iterctl_generate":
         asked: object = hookspecs.GenerateRequest(agent=request["agent"], feedback=request["feedback"], **common)  # type: ignore[arg-type]  # JSON that our own driver wrote

@@ -36,7 +36,7 @@ def demo(*, keep: bool) -> int:
     print(f"A package with failing tests, in {repository}\n", flush=True)
     os.chdir(repository)  # as somebody would who works in it
     workspace = Workspace(repository)
-    plan = frozen_plan(workspace.root, Wishes())
+    plan = frozen_plan(workspace, Wishes())
     code = conduct(workspace, Manner(), Begin.at(repository, workspace, new_run_id(), plan, as_module=True))
     run = workspace.find_run(None)
     report = repository / ".iterctl" / "runs" / run / "rounding.md"

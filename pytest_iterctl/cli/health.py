@@ -97,7 +97,7 @@ def _in_repository(workspace: Workspace) -> list[Finding]:
     plans: list[FrozenPlan] = []
 
     def plan() -> str:
-        frozen = frozen_plan(workspace.root, Wishes())
+        frozen = frozen_plan(workspace, Wishes())
         plans.append(frozen)
         return f"{frozen.source or 'none (the whole suite is one task)'}, {len(frozen.tasks)} task(s)"
 

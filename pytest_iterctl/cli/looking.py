@@ -6,12 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_iterctl.cli.guard import complain
 from pytest_iterctl.cli.reports import ReportWriter
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import RunState, TaskState
+from pytest_iterctl.control.strategies import Strategy
 from pytest_iterctl.errors import StoreError, UsageError
 from pytest_iterctl.loop.workspace import Workspace
 from pytest_iterctl.show.audit import audit_document, audit_lines
@@ -52,15 +54,19 @@ def status(run_id: str | None, *, as_json: bool) -> int:
 
 
 def strategies(*, reset: bool, as_json: bool) -> int:
-    lessons = Lessons(Workspace(Path.cwd()).database)
+    workspace = Workspace(Path.cwd())
+    lessons = Lessons(workspace.database)
     if reset:
         print(f"forgotten: {counted(lessons.forget(), 'lesson')}")
         return 0
     learned = lessons.all()
+    runs, added = workspace.journal.runs(), tuple[Strategy, ...]()
+    with suppress(StoreError, IndexError):
+        added = workspace.state(runs[-1].id).strategies  # as the newest run found them
     if as_json:
-        print(json.dumps(strategies_document(learned), indent=1))
+        print(json.dumps(strategies_document(learned, added), indent=1))
         return 0
-    for line in strategies_lines(learned):
+    for line in strategies_lines(learned, added):
         print(line)
     return 0
 

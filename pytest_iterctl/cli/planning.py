@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.errors import UsageError
+from pytest_iterctl.loop.extensions import refuse_strategies_of_nobody
 from pytest_iterctl.loop.testing import command_line_of
-from pytest_iterctl.loop.workspace import below
+from pytest_iterctl.loop.workspace import Workspace, below
 from pytest_iterctl.plan.environment_settings import settings_from_environment
 from pytest_iterctl.plan.freeze import freeze
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask, NamedAgent, Settings
@@ -42,8 +43,9 @@ class Wishes:
     commit_message: str | None = None
 
 
-def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
+def frozen_plan(workspace: Workspace, wishes: Wishes) -> FrozenPlan:
     """`own_tests` (from `pytest --iterate`) makes one task of them; None runs the plan's tasks."""
+    root = workspace.root
     found = wishes.plan_file or find_plan(root)
     home = home_of(found, root)
     plan = load_plan(found, root=home) if found is not None else Plan()
@@ -52,7 +54,7 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
     chosen = any(task.id == wishes.task for task in plan.tasks)
     if wishes.own_tests is not None:
         plan = _with_own_tests(plan, wishes) if chosen else plan.model_copy(update={"tasks": ()})
-    return freeze(
+    frozen = freeze(
         plan,
         root=root,
         command_line=_from_here(wishes.command_line),
@@ -67,6 +69,8 @@ def frozen_plan(root: Path, wishes: Wishes) -> FrozenPlan:
         commit_message=wishes.commit_message,
         python="",
     )
+    refuse_strategies_of_nobody(workspace, frozen)
+    return frozen
 
 
 def home_of(file: Path | None, root: Path) -> Path:

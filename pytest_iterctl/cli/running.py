@@ -46,7 +46,7 @@ def run(
         prompt=prompt_text(prompt, Path.cwd()),
         commit_message=commit,
     )
-    frozen = frozen_plan(workspace.root, wishes)
+    frozen = frozen_plan(workspace, wishes)
     if dry_run:
         return print_dry_run(frozen, as_module=True)
     directory = home_of(plan, workspace.root)

@@ -46,7 +46,7 @@ def _run(config: pytest.Config) -> int:
         run = workspace.find_run(resumed or None)
         return conduct(workspace, manner, GoOn(run=run))
     wishes = _wishes(config, arguments, directory)
-    plan = frozen_plan(workspace.root, wishes)
+    plan = frozen_plan(workspace, wishes)
     if not plan.discover and not wishes.own_tests:
         # The plan's own task with its own tests: their paths were written in the plan's folder.
         directory = home_of(workspace.root / plan.source, workspace.root)

@@ -19,9 +19,15 @@ __all__ = ["chosen_strategy", "lessons"]
 
 
 def chosen_strategy(
-    state: RunState, task: TaskState, iteration: int, *, causes: int, learned: Mapping[tuple[str, str], Learned]
+    state: RunState,
+    task: TaskState,
+    iteration: int,
+    *,
+    causes: int,
+    learned: Mapping[tuple[str, str], Learned],
+    asked: str = "",
 ) -> StrategyChosen:
-    """How the next call of the agent goes about it."""
+    """How the next call of the agent goes about it; `asked` is the strategy that a Python hook names."""
     attempt = attempt_at(state, task, iteration)
     after_agent = bool(attempt.failed_turns)
     analysis = of_turn(attempt.turns[-1], "generate") if after_agent else _last(task, iteration)
@@ -34,6 +40,8 @@ def chosen_strategy(
             more_agents=task.has_more_agents,
             after_agent=after_agent,
             first=iteration == 1 and not after_agent,
+            added=state.strategies,
+            asked=asked,
             learned=learned,
         )
     )

@@ -7,30 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from pytest_iterctl.control.evidence import Priority
+from pytest_iterctl.control.evidence import ErrorType, Priority
 
 __all__ = ["ERROR_TYPES", "Analysis", "ErrorType", "Stage"]
 
-ErrorType = Literal[
-    "timeout",
-    "rate_limit",
-    "api_error",
-    "service_unavailable",
-    "network",
-    "resource_exhausted",
-    "partial_failure",
-    "non_critical_error",
-    "auth",
-    "validation",
-    "collection",
-    "import",
-    "syntax",
-    "assertion",
-    "type",
-    "crash",
-    "flaky",
-    "unknown",
-]
 ERROR_TYPES: tuple[ErrorType, ...] = get_args(ErrorType)
 Stage = Literal["generate", "test", "review"]
 

@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from pytest_iterctl.control.decision import Decision
-from pytest_iterctl.control.evidence import Change, GateEvidence, Proof, ReviewEvidence, SuiteEvidence, TurnEvidence
+from pytest_iterctl.control.evidence import (
+    Change,
+    Classification,
+    GateEvidence,
+    Proof,
+    ReviewEvidence,
+    SuiteEvidence,
+    TurnEvidence,
+)
 from pytest_iterctl.control.strategies import Strategy
 from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
 from pytest_iterctl.plan.model import Limits
@@ -20,8 +28,10 @@ __all__ = [
     "BaseLost",
     "BaseProved",
     "CheckpointWritten",
+    "Classified",
     "Decided",
     "Event",
+    "HooksFound",
     "Interrupted",
     "Judged",
     "Recovered",
@@ -59,7 +69,15 @@ class RunStarted(Value):
     head: str
     directory: str = Field(description="where tests and agents run, relative to the root")
     as_module: bool = Field(default=True, description="tests run as python -m pytest (else as the pytest script)")
-    notify_hooks: bool = False
+    hooks_may_listen: bool = Field(default=False, description="whether to ask which Python hooks there are")
+
+
+class HooksFound(Value):
+    """Which Python hooks there are, and the strategies that they add: asked once, and not of what an agent makes."""
+
+    kind: Literal["hooks-found"] = "hooks-found"
+    hooks: tuple[str, ...]
+    strategies: tuple[Strategy, ...] = ()
 
 
 class TasksDeclared(Value):
@@ -102,6 +120,16 @@ class StrategyChosen(Value):
     agent: str = Field(default="", description="who will be called")
     note: str = Field(default="", description="what of it can't have its full effect, and why")
     start_from: str = Field(default="", description="the snapshot that the work tree is put back to first")
+
+
+class Classified(Value):
+    """What a Python hook takes the last failure of a stage for."""
+
+    kind: Literal["classified"] = "classified"
+    task: str
+    iteration: int
+    stage: Literal["generate", "test", "review"]
+    classification: Classification
 
 
 class TurnFinished(Value):
@@ -269,6 +297,7 @@ class RunFinished(Value):
 
 Event = (
     RunStarted
+    | HooksFound
     | TasksDeclared
     | TaskStarted
     | StageStarted
@@ -279,6 +308,7 @@ Event = (
     | BaseLost
     | Judged
     | ReviewFinished
+    | Classified
     | SnapshotTaken
     | Undone
     | Recovered

@@ -11,7 +11,9 @@ from pytest_iterctl.plan.values import Value
 
 __all__ = [
     "Change",
+    "Classification",
     "Counts",
+    "ErrorType",
     "Failure",
     "Feedback",
     "Frame",
@@ -33,6 +35,26 @@ __all__ = [
 
 Priority = Literal["critical", "high", "medium", "low"]
 ReviewStatus = Literal["approve", "reject", "pending", "failed"]
+ErrorType = Literal[
+    "timeout",
+    "rate_limit",
+    "api_error",
+    "service_unavailable",
+    "network",
+    "resource_exhausted",
+    "partial_failure",
+    "non_critical_error",
+    "auth",
+    "validation",
+    "collection",
+    "import",
+    "syntax",
+    "assertion",
+    "type",
+    "crash",
+    "flaky",
+    "unknown",
+]
 Phase = Literal["collect", "setup", "call", "teardown", "session"]
 #: What the gate says of a change. `not-green`: there was no green claim to judge. `failed`: the tests fail in the clean
 #: room for an ordinary reason. `gaps`: told once, the second time an incident. `incident`: a person decides.
@@ -94,6 +116,13 @@ class Failure(Value):
     also: tuple[str, ...] = Field(default=(), description="more tests that fail for the same reason, by id only")
 
 
+class Classification(Value):
+    """What a Python hook takes a failure for."""
+
+    error_type: ErrorType
+    sign: str = ""
+
+
 class SuiteEvidence(Value):
     """What one test run showed."""
 
@@ -111,6 +140,7 @@ class SuiteEvidence(Value):
     root: str = Field(default="", description="where the ids' paths begin, seen from where the tests were run")
     excused: tuple[str, ...] = Field(default=(), description="failing tests that don't block: flaky before the agent")
     intermittent: tuple[str, ...] = Field(default=(), description="failing tests that passed when run once more")
+    classified: Classification | None = None
 
     @property
     def passed(self) -> bool:
@@ -265,6 +295,7 @@ class TurnEvidence(Value):
     retry_after: float | None = Field(default=None, description="seconds that it was told to wait")
     text: str = Field(default="", description="its last message, bounded")
     touched: tuple[Touch, ...] = Field(default=(), description="what it did to .git and around the work tree, bounded")
+    classified: Classification | None = None
 
 
 class ReviewEvidence(Value):

@@ -45,6 +45,8 @@ def of_suite(suite: SuiteEvidence) -> Analysis | None:
     """A test run that did not pass."""
     if suite.passed:
         return None
+    if suite.classified is not None:
+        return Analysis(suite.classified.error_type, "test", suite.classified.sign)
     if suite.intermittent and set(suite.intermittent) == set(suite.failing):
         return Analysis("flaky", "test", "all that failed passed when it was run once more")
     match suite.outcome:

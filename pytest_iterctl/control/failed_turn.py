@@ -54,6 +54,8 @@ def of_turn(turn: TurnEvidence, stage: Stage) -> Analysis | None:
     """A call of an agent or a reviewer that failed; None for one that did its turn, or that was ended by the run."""
     if turn.outcome.took_its_turn or not turn.outcome.is_failure:
         return None
+    if turn.classified is not None:
+        return Analysis(turn.classified.error_type, stage, turn.classified.sign)
     known = _TURNS.get(turn.outcome)
     if known is not None:
         return Analysis(known, stage, str(turn.outcome))

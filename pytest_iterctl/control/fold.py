@@ -10,8 +10,10 @@ from pytest_iterctl.control.events import (
     BaseLost,
     BaseProved,
     CheckpointWritten,
+    Classified,
     Decided,
     Event,
+    HooksFound,
     Interrupted,
     Judged,
     Recovered,
@@ -68,6 +70,8 @@ def _happened(moved: RunState, event: Event) -> RunState:
     match event:
         case RunStarted():
             return _run_started(moved, event)
+        case HooksFound():
+            return replace(moved, hooks=frozenset(event.hooks), strategies=event.strategies)
         case TasksDeclared():
             return replace(moved, tasks=tuple(_fresh(task) for task in event.tasks), declared=True)
         case StageStarted():
@@ -97,6 +101,7 @@ _WORK = (
     | BaseProved
     | Judged
     | ReviewFinished
+    | Classified
     | SnapshotTaken
     | Undone
     | Recovered
@@ -151,15 +156,10 @@ def _task_event(state: RunState, event: Event) -> RunState:
             )
         case StrategyChosen():
             return _strategy_chosen(state, event)
-        case TurnFinished():
-            return _turn_finished(state, event)
-        case SuiteFinished():
-            closed = _worked(state, event.suite.seconds)
-            return _in_attempt(closed, event.task, event.iteration, lambda a: replace(a, suite=event.suite))
+        case TurnFinished() | SuiteFinished() | ReviewFinished() | Classified():
+            return _stage_event(state, event)
         case BaseProved() | BaseLost() | Judged():
             return _gate_event(state, event)
-        case ReviewFinished():
-            return _review_finished(state, event)
         case SnapshotTaken():
             return _snapshot_taken(state, event)
         case Undone():
@@ -185,6 +185,19 @@ def _task_event(state: RunState, event: Event) -> RunState:
             return _with(state, event.task, lambda task: replace(task, checkpoints=(*task.checkpoints, event.path)))
         case _:
             return state
+
+
+def _stage_event(state: RunState, event: TurnFinished | SuiteFinished | ReviewFinished | Classified) -> RunState:
+    match event:
+        case TurnFinished():
+            return _turn_finished(state, event)
+        case SuiteFinished():
+            closed = _worked(state, event.suite.seconds)
+            return _in_attempt(closed, event.task, event.iteration, lambda a: replace(a, suite=event.suite))
+        case ReviewFinished():
+            return _review_finished(state, event)
+        case Classified():
+            return _in_attempt(state, event.task, event.iteration, lambda attempt: _classified(attempt, event))
 
 
 def _gate_event(state: RunState, event: BaseProved | BaseLost | Judged) -> RunState:
@@ -239,6 +252,23 @@ def _undone(attempt: Attempt, destroyed: str) -> Attempt:
     if destroyed:
         return replace(attempt, snapshots=snapshots, destroyed=destroyed)
     return replace(attempt, undone=attempt.undone + 1, snapshots=snapshots)
+
+
+def _classified(attempt: Attempt, event: Classified) -> Attempt:
+    update = {"classified": event.classification}
+    match event.stage:
+        case "generate" if attempt.turns:
+            return replace(attempt, turns=(*attempt.turns[:-1], attempt.turns[-1].model_copy(update=update)))
+        case "review" if attempt.review_turns:
+            last = attempt.review_turns[-1].model_copy(update=update)
+            return replace(attempt, review_turns=(*attempt.review_turns[:-1], last))
+        case "test" if attempt.gate is not None and attempt.gate.suite is not None:
+            suite = attempt.gate.suite.model_copy(update=update)
+            return replace(attempt, gate=attempt.gate.model_copy(update={"suite": suite}))
+        case "test" if attempt.suite is not None:
+            return replace(attempt, suite=attempt.suite.model_copy(update=update))
+        case _:
+            return attempt
 
 
 def _worked(state: RunState, seconds: float) -> RunState:

@@ -286,6 +286,9 @@ class RunState:
     warnings: tuple[str, ...] = ()
     resumes: int = 0
     worked: float = field(default=0.0)
+    #: What Python hooks there are, and the strategies that they add; None until that was asked.
+    hooks: frozenset[str] | None = None
+    strategies: tuple[Strategy, ...] = ()
 
     def task(self, task_id: str) -> TaskState:
         return next(task for task in self.tasks if task.id == task_id)

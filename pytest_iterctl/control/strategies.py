@@ -6,17 +6,19 @@ before, then by its priority. Whatever a strategy says has an effect; none of th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import get_args
 
 from pydantic import Field
 
 from pytest_iterctl.control.error_types import Analysis, ErrorType
-from pytest_iterctl.plan.model import Backoff
+from pytest_iterctl.plan.model import Backoff, StrategyMode
 from pytest_iterctl.plan.values import Value
 
-__all__ = ["BUILT_IN", "DEFAULT", "Choice", "Learned", "Strategy", "choose", "named"]
+__all__ = ["BUILT_IN", "DEFAULT", "Choice", "Learned", "Strategy", "choose", "named", "problem_with"]
 
 #: With so many causes or more, one after the other is told.
 MANY_CAUSES = 4
@@ -53,6 +55,9 @@ BUILT_IN = (
     Strategy(name="fresh-context", priority=4, fresh_session=True, from_best=True),
     Strategy(name="narrow", priority=3, only_first_cause=True),
 )
+_MOST_TIME, _MOST_WORKERS = 100, 1000
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_TAKEN = frozenset(get_args(StrategyMode))
 _CODE: frozenset[ErrorType] = frozenset(("collection", "import", "syntax", "assertion", "type", "crash", "unknown"))
 
 
@@ -88,18 +93,36 @@ class Circumstances:
     more_agents: bool = False
     after_agent: bool = False  # the agent failed, and the same iteration goes on
     first: bool = False
+    added: tuple[Strategy, ...] = ()  # by Python hooks
+    asked: str = ""  # the one that a Python hook names
     learned: Mapping[tuple[str, str], Learned] = field(default_factory=lambda: MappingProxyType({}))
 
 
-def named(name: str) -> Strategy | None:
-    return next((strategy for strategy in BUILT_IN if strategy.name == name), None)
+def named(name: str, added: Iterable[Strategy] = ()) -> Strategy | None:
+    return next((strategy for strategy in (*BUILT_IN, *added) if strategy.name == name), None)
+
+
+def problem_with(strategy: Strategy, others: Iterable[Strategy]) -> str:
+    """Why a strategy can't be added to others; '' when it can."""
+    if not _NAME.fullmatch(strategy.name):
+        return f"{strategy.name[:60]!r} is no name for a strategy: small letters, digits and dashes, at most 40"
+    if strategy.name in _TAKEN or any(each.name == strategy.name for each in others):
+        return f"there is a strategy {strategy.name} already"
+    if not 0 < strategy.timeout_factor <= _MOST_TIME:
+        return f"timeout_factor of {strategy.name} must be more than 0 and at most {_MOST_TIME}"
+    if strategy.workers is not None and not 1 <= strategy.workers <= _MOST_WORKERS:
+        return f"workers of {strategy.name} must be 1 to {_MOST_WORKERS}"
+    return ""
 
 
 def choose(given: Circumstances) -> Choice:
     """The strategy of the next try."""
-    pinned = named(given.mode)
+    pinned = named(given.mode, given.added)
     if pinned is not None:
         return Choice(pinned, "named in the settings")
+    asked = named(given.asked, given.added)
+    if asked is not None:
+        return Choice(asked, "named by a Python hook")
     analysis = given.analysis
     if given.mode == "conservative":
         return Choice(DEFAULT, "strategy: conservative")
@@ -127,7 +150,7 @@ def _known(given: Circumstances, strategy: Strategy) -> Learned:
 
 
 def _candidates(given: Circumstances, error: ErrorType) -> Iterable[Strategy]:
-    for strategy in BUILT_IN:
+    for strategy in (*BUILT_IN, *given.added):
         if error not in strategy.handles:
             continue
         if strategy.next_agent and not (given.more_agents and given.after_agent):

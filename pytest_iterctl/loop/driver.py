@@ -95,6 +95,7 @@ class Driver:
             if not self.stages.bases.is_kept(task):
                 self.history.record(BaseLost(task=task.id))
         try:
+            self.stages.extensions.find()
             idle = 0
             while not isinstance(step := self._next(), Done):
                 before = self.state.sequence
@@ -171,6 +172,9 @@ class Driver:
                 self.stages.judge(step)
             case CallReviewer():
                 self.stages.review(step)
+        if step.iteration > 0:
+            task = self.state.task(step.task)
+            self.stages.extensions.classify(task, attempt_at(self.state, task, step.iteration))
 
     def _start(self, task: str) -> None:
         snapshot = self._take(task, "0-base", f"{task}: base")
@@ -293,7 +297,4 @@ class Driver:
                 write_checkpoint(self.workspace, self.history, self.snapshots, task)
         except (IterctlError, OSError) as error:
             self.history.record(Warned(text=f"no checkpoint was written: {error}"))
-        if self.state.started is not None and self.state.started.notify_hooks:
-            problem = self.stages.notify(task)
-            if problem:
-                self.history.record(Warned(text=f"iterctl_decided failed: {problem}"))
+        self.stages.extensions.notify(task)

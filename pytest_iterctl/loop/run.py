@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest_iterctl
@@ -18,9 +17,10 @@ from pytest_iterctl.control.standing import spent
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import RepositoryError, SafetyError, UsageError
 from pytest_iterctl.loop.driver import Driver
+from pytest_iterctl.loop.extensions import may_listen
 from pytest_iterctl.loop.history import History, Watcher, now
 from pytest_iterctl.loop.workspace import Workspace, below
-from pytest_iterctl.plan.frozen import FrozenPlan, FrozenTask
+from pytest_iterctl.plan.frozen import FrozenPlan
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.redaction import Redactor, redact
 from pytest_iterctl.store.lock import WorkTreeLock
@@ -81,7 +81,7 @@ def start_run(
                 head=workspace.repository.head,
                 directory=below(directory, workspace.root),
                 as_module=as_module,
-                notify_hooks=any(_uses_hooks(task) for task in clean.tasks) or _hooks_listen(workspace),
+                hooks_may_listen=may_listen(workspace, clean),
             )
         )
         for warning in (*survey.warnings, *_unreachable(clean)):
@@ -336,26 +336,6 @@ def _refuse_absent_person(plan: FrozenPlan) -> None:
                 f"task {task.id}: the agent is a person and there is no terminal to ask at",
                 hint="run it in a terminal, or name another agent with --agent",
             )
-
-
-def _hooks_listen(workspace: Workspace) -> bool:
-    """Whether somebody implements `iterctl_decided`; asking costs a process per decision, so it is not done in vain."""
-    if entry_points(group="iterctl"):
-        return True
-    for name in workspace.repository.git("ls-files", "-z", "-c", "-o", "--exclude-standard").split(b"\0"):
-        try:
-            if (
-                name.endswith(b"conftest.py")
-                and b"iterctl_decided" in (workspace.root / os.fsdecode(name)).read_bytes()
-            ):
-                return True
-        except OSError:
-            continue
-    return False
-
-
-def _uses_hooks(task: FrozenTask) -> bool:
-    return any(agent is not None and agent.spec.hook is not None for agent in (task.agent, *task.reviewers))
 
 
 def _who() -> str:

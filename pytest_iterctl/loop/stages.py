@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypedDict
 
 from pytest_iterctl.agents.callers import call_agent, call_reviewer
-from pytest_iterctl.agents.hook import notify_hooks
 from pytest_iterctl.agents.prompts import GeneratePrompt, ReviewPrompt
 from pytest_iterctl.agents.turn import Tick, Turn
 from pytest_iterctl.control.analysis import analysis_of
@@ -40,6 +39,7 @@ from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_
 from pytest_iterctl.gate.baseline import GOOD
 from pytest_iterctl.loop.base import Bases
 from pytest_iterctl.loop.confining import Confinement
+from pytest_iterctl.loop.extensions import Extensions
 from pytest_iterctl.loop.guarding import Guard
 from pytest_iterctl.loop.history import History, now
 from pytest_iterctl.loop.judging import Judge
@@ -108,6 +108,7 @@ class Stages:
             *(workspace.repository, snapshots, self.private, self.bench, tick), first_agent=workspace.place.first_agent
         )
         self.lessons = Lessons(workspace.database)
+        self.extensions = Extensions(history, self._hook_turn, tick)
         self.guard = Guard(
             *(workspace.repository, self.private, history.run),
             lambda: limits_of(history.state).allow_destructive_operations,
@@ -138,7 +139,11 @@ class Stages:
         judged = [attempt.verdict for attempt in task.attempts if attempt.verdict is not None]
         causes = len(group(judged[-1].failures)) if judged else 0
         learned = {key: Learned(good, bad) for key, (good, bad) in self.lessons.all().items()}
-        return chosen_strategy(self.state, task, step.iteration, causes=causes, learned=learned)
+        chosen = chosen_strategy(self.state, task, step.iteration, causes=causes, learned=learned)
+        asked = self.extensions.choose(task, attempt_at(self.state, task, step.iteration), chosen)
+        if not asked:
+            return chosen
+        return chosen_strategy(self.state, task, step.iteration, causes=causes, learned=learned, asked=asked)
 
     def learn(self, task: TaskState) -> None:
         """Remember whether the strategies of the last iteration have helped; it decides nothing if that is lost."""
@@ -303,14 +308,9 @@ class Stages:
         self._keep(key, "review", step.reviewer.name, reply.stdout + reply.stderr)
         self._warn_of_survivors(f"the reviewer {step.reviewer.name}", reply.survivors)
 
-    def notify(self, task: TaskState) -> str:
-        """Tell the Python hooks of the decision just taken; '' or why that did not work."""
-        decision = task.decision
-        if decision is None:
-            return ""
-        agent = NamedAgent(name="hook", spec=Agent(hook="hook"))
-        turn = self._turn(task, task.attempts[-1], agent, "generate", prompt="")
-        return notify_hooks(turn, decision.model_dump(mode="json"), self.tick)
+    def _hook_turn(self, task: TaskState, attempt: Attempt) -> Turn:
+        """In which Python hooks are asked something that is nobody's turn."""
+        return self._turn(task, attempt, NamedAgent(name="hook", spec=Agent(hook="hook")), "generate", prompt="")
 
     def _claim(self, task: TaskState, iteration: int, stage: str, agent: str) -> None:
         git = self.guard.before(around=stage in {"generate", "review"}) if stage != "judge" else ""

@@ -15,7 +15,6 @@ from pytest_iterctl.plan.model import (
     Patience,
     Prepare,
     Session,
-    StrategyMode,
     TestCommand,
 )
 from pytest_iterctl.plan.values import Value
@@ -32,7 +31,7 @@ class Settings(Value):
     escalation_includes_diff: bool = True
     feedback_max_length: int = 500
     max_agent_failures: int = 3
-    strategy: StrategyMode = "auto"
+    strategy: str = "auto"
     patience: Patience = Field(default_factory=Patience)
     backoff: Backoff = "exponential"
     backoff_initial: float = 1.0

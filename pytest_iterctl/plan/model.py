@@ -20,6 +20,7 @@ __all__ = [
     "NO_NUL",
     "PLACEHOLDERS",
     "RUN_WIDE",
+    "STRATEGY_MODES",
     "Agent",
     "Backoff",
     "Baseline",
@@ -36,6 +37,7 @@ __all__ = [
     "SandboxMode",
     "Session",
     "SettingsPatch",
+    "StrategyChoice",
     "StrategyMode",
     "Task",
     "TestCommand",
@@ -65,6 +67,9 @@ StrategyMode = Literal[
     "fresh-context",
     "narrow",
 ]
+STRATEGY_MODES: tuple[StrategyMode, ...] = get_args(StrategyMode)
+#: Or one that a Python hook adds, which nobody knows before the project's hooks are asked.
+StrategyChoice = StrategyMode | Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 
 #: Settings that hold for a whole run; no task has its own.
 RUN_WIDE = frozenset({"safety", "sandbox"})
@@ -242,10 +247,11 @@ class SettingsPatch(Value):
     max_agent_failures: Bound | None = Field(
         default=None, description="times in a row that the agent may fail before a person is asked (default 3)"
     )
-    strategy: StrategyMode | None = Field(
+    strategy: StrategyChoice | None = Field(
         default=None,
         description="how the next try goes about it: auto (default) by what went wrong, conservative never other than "
-        "by default, aggressive as it worked before from the start; or one strategy by its name",
+        "by default, aggressive as it worked before from the start; or one strategy by its name, built in or "
+        "added by a Python hook",
     )
     patience: PatienceSetting | None = Field(
         default=None, description="when it is of no use to go on: off, or a table with the rules' thresholds"

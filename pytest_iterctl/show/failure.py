@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_iterctl.control.analysis import analysis_of
 from pytest_iterctl.control.error_types import Analysis
 from pytest_iterctl.control.events import StrategyChosen
 from pytest_iterctl.control.state import Attempt
-from pytest_iterctl.control.strategies import BUILT_IN, Strategy
+from pytest_iterctl.control.strategies import BUILT_IN, DEFAULT, Strategy
 from pytest_iterctl.text import one_line
 
 __all__ = [
@@ -98,31 +98,39 @@ _EFFECTS = {
 }
 
 
-def strategies_lines(learned: Lessons) -> Iterator[str]:
-    for strategy in BUILT_IN:
-        yield f"{strategy.name:<20} {strategy.priority:>2}  {_EFFECTS[strategy.name]}"
+def strategies_lines(learned: Lessons, added: Iterable[Strategy] = ()) -> Iterator[str]:
+    for strategy in (*BUILT_IN, *added):
+        yield f"{strategy.name:<20} {strategy.priority:>2}  {_effect(strategy)}"
         if strategy.handles:
             yield f"{'':<24}after {', '.join(strategy.handles)}"
         for error, (good, bad) in _of(strategy, learned).items():
             yield f"{'':<24}after {error} it helped {good} of {good + bad} times"
 
 
-def strategies_document(learned: Lessons) -> dict[str, object]:
+def strategies_document(learned: Lessons, added: Iterable[Strategy] = ()) -> dict[str, object]:
     """`iterctl.strategies/1`."""
     return {
         "schema": "iterctl.strategies/1",
         "strategies": [
             {
                 **strategy.model_dump(mode="json"),
-                "effect": _EFFECTS[strategy.name],
+                "effect": _effect(strategy),
                 "learned": [
                     {"error_type": error, "helped": good, "did_not_help": bad}
                     for error, (good, bad) in _of(strategy, learned).items()
                 ],
             }
-            for strategy in BUILT_IN
+            for strategy in (*BUILT_IN, *added)
         ],
     }
+
+
+def _effect(strategy: Strategy) -> str:
+    """A built-in one in words of its own, one that a Python hook adds by what it sets."""
+    default = DEFAULT.model_dump()
+    told = strategy.model_dump(exclude={"name", "priority", "handles"})
+    settings = (f"{name}: {value}" for name, value in told.items() if value != default[name])
+    return _EFFECTS.get(strategy.name) or f"added by a Python hook: {', '.join(settings) or 'as by default'}"
 
 
 def _of(strategy: Strategy, learned: Lessons) -> dict[str, tuple[int, int]]:

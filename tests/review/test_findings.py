@@ -85,7 +85,7 @@ def test_base_after_a_second_escalation_keeps_what_other_tasks_made(project: Pro
     assert (project.root / "b.txt").exists()
 
 
-@pytest.mark.parametrize("option", ["--iterate-maks=1", "--iterate-protection=calc.py", "--iterate-sandbox=bwrap"])
+@pytest.mark.parametrize("option", ["--iterate-maks=1", "--iterate-protection=calc.py", "--iterate-sandboxed=bwrap"])
 def test_an_iterate_option_that_does_not_exist_is_a_usage_error(project: Project, option: str) -> None:
     ran = project.iterate(option, "--iterate-dry-run")
     assert ran.code == 4, ran.out
