@@ -240,6 +240,7 @@ class TurnOutcome(StrEnum):
     RATE_LIMITED = "rate-limited"
     NO_NETWORK = "no-network"
     NOT_LOGGED_IN = "not-logged-in"
+    SERVICE_FAILED = "service-failed"
     CRASHED = "crashed"
     TIMED_OUT = "timed-out"
     UNREADABLE = "unreadable"
@@ -282,6 +283,9 @@ class TurnEvidence(Value):
     outcome: TurnOutcome
     exit_code: int | None = None
     error: str = ""
+    last_words: tuple[str, ...] = Field(
+        default=(), description="of a failed call: what it printed, the last line first"
+    )
     seconds: float = 0.0
     cost_usd: float | None = Field(default=None, description="None: the agent did not say")
     cost_is_estimated: bool = Field(default=False, description="by the price of its tokens, not by its own account")

@@ -17,7 +17,7 @@ _LOOKED_AT, _LINE = 10_000, 300
 _NAMES: tuple[tuple[ErrorType, tuple[str, ...]], ...] = (
     ("syntax", ("SyntaxError", "IndentationError", "TabError")),
     ("import", ("ImportError", "ModuleNotFoundError")),
-    ("assertion", ("AssertionError", "Failed", "AssertionFailedError", "ComparisonFailure", "panic")),
+    ("assertion", ("AssertionError", "Failed", "AssertionFailedError", "ComparisonFailure", "DocTestFailure", "panic")),
     ("type", ("TypeError", "AttributeError", "NameError", "UnboundLocalError", "NotImplementedError")),
     ("resource_exhausted", ("MemoryError", "OutOfMemoryError")),
     ("timeout", ("TimeoutError", "ConnectionResetError", "BrokenPipeError", "TimeoutExpired", "ReadTimeout")),
@@ -30,6 +30,8 @@ _HIDING: tuple[ErrorType, ...] = ("syntax", "import", "collection", "crash")
 #: What the machine lacked, and not the code: only where every failure says so.
 _SURROUNDINGS: frozenset[ErrorType] = frozenset(("network", "timeout", "resource_exhausted"))
 _TIMED_OUT = re.compile(r"^(?:Failed: )?Timeout (?:>|\()")
+#: As pytest-xdist tells it.
+_WORKER_DIED = re.compile(r"^worker '[^']{1,60}' crashed while running ")
 _ERRNO = re.compile(r"\[Errno (-?\d+)\]")
 _BY_ERRNO: Mapping[int, ErrorType] = MappingProxyType(
     {
@@ -96,6 +98,8 @@ def _of_failure(failure: Failure) -> ErrorType | None:
     name = failure.kind.rpartition(".")[2]
     if _TIMED_OUT.match(failure.message):
         return "timeout"
+    if _WORKER_DIED.match(failure.message):
+        return "crash"
     known: ErrorType | None = _KINDS.get(name)
     if known is None and name in _OF_THE_SYSTEM:
         number = _ERRNO.search(failure.message[:_LINE])

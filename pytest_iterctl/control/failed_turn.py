@@ -18,6 +18,7 @@ _TURNS: Mapping[TurnOutcome, ErrorType] = MappingProxyType(
         TurnOutcome.NO_NETWORK: "network",
         TurnOutcome.NOT_LOGGED_IN: "auth",
         TurnOutcome.TIMED_OUT: "timeout",
+        TurnOutcome.SERVICE_FAILED: "api_error",
         TurnOutcome.UNREADABLE: "api_error",
     }
 )
@@ -59,7 +60,7 @@ def of_turn(turn: TurnEvidence, stage: Stage) -> Analysis | None:
     known = _TURNS.get(turn.outcome)
     if known is not None:
         return Analysis(known, stage, str(turn.outcome))
-    kind, sign = of_text(turn.error)
+    kind, sign = of_text("\n".join((turn.error, *turn.last_words)))
     if kind is not None:
         return Analysis(kind, stage, sign)
     if turn.exit_code in _NOT_RUNNABLE:

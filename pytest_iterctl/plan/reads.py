@@ -35,6 +35,7 @@ AgentOutcome = Literal[
     "rate-limited",
     "no-network",
     "not-logged-in",
+    "service-failed",
     "out-of-budget",
     "crashed",
     "unreadable",

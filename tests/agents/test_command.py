@@ -155,6 +155,28 @@ def test_a_program_that_is_not_there_is_a_crash_that_says_so(tmp_path: Path) -> 
     assert "no-such-program-anywhere" in evidence.error
 
 
+def test_the_last_lines_of_one_who_failed_are_kept_and_none_is_cut_within_a_word(tmp_path: Path) -> None:
+    does = "; ".join(
+        (
+            "print('told first', 'x' * 9000)",
+            "print('a ' * 100 + 'b' * 200)",
+            "print()",
+            "print('\\x1b[31mlast\\x1b[0m', flush=True)",
+            "[print(f'line {n}', file=sys.stderr) for n in range(12)]",
+            "print('429 Too Many Requests', file=sys.stderr)",
+            "sys.exit(1)",
+        )
+    )
+    evidence = call_command(turn_for(script(tmp_path, does=does), tmp_path), never_stop).evidence
+    assert evidence.outcome is TurnOutcome.CRASHED
+    assert evidence.last_words == (
+        *("429 Too Many Requests", *(f"line {n}" for n in range(11, 2, -1))),
+        *("last", ("a " * 100).strip()),
+    )
+    done = call_command(turn_for(script(tmp_path, does="print('last')"), tmp_path), never_stop).evidence
+    assert (done.outcome, done.last_words) == (TurnOutcome.DONE, ())
+
+
 def test_megabytes_of_records_are_read_although_less_is_kept(tmp_path: Path) -> None:
     does = (
         "[print(json.dumps({'step': 1, 'cost': 0.001, 'pad': 'x' * 1000})) for _ in range(3000)]; print('{\"end\": 1}')"

@@ -138,7 +138,7 @@ ENDS = {
         "no-network": "no-network",
         "rate-limited": "rate-limited",
         "out-of-credit": "out-of-budget",
-        "server-error": "crashed",
+        "server-error": "service-failed",
         "crashed": "crashed",
         "cut-off": "unreadable",
     },
@@ -169,7 +169,7 @@ ENDS = {
         "no-network": "no-network",
         "connection-closed": "no-network",
         "out-of-quota": "out-of-budget",
-        "server-error": "crashed",
+        "server-error": "service-failed",
         "unknown-model": "crashed",
         "not-logged-in": "crashed",  # "Unexpected server error" is all that it says
         "no-prompt": "crashed",

@@ -34,6 +34,7 @@ def kind_of(evidence: TurnEvidence) -> str:
         (Turn.NOT_LOGGED_IN, "auth"),
         (Turn.TIMED_OUT, "timeout"),
         (Turn.UNREADABLE, "api_error"),
+        (Turn.SERVICE_FAILED, "api_error"),
         (Turn.DONE, ""),
         (Turn.ASKED, ""),
         (Turn.TOOLS_DENIED, ""),
@@ -76,6 +77,15 @@ def test_how_a_turn_ended_decides_before_all_else(outcome: Turn, kind: str) -> N
 def test_words_count_only_where_a_line_begins_with_them(error: str, kind: str) -> None:
     assert kind_of(turn(error=error)) == kind
     assert kind_of(turn(error=f"something else first\n  {error}")) == kind
+
+
+def test_what_it_said_last_is_asked_where_the_reason_says_nothing() -> None:
+    said = ("    at main (cli.js:3:1)", "Error: connect ECONNREFUSED 127.0.0.1:1", "429 Too Many Requests")
+    crashed = turn(error="exit code 1: at main (cli.js:3:1)").model_copy(update={"last_words": said})
+    assert kind_of(crashed) == "network"
+    assert kind_of(crashed.model_copy(update={"error": "503 Service Unavailable"})) == "service_unavailable"
+    assert kind_of(crashed.model_copy(update={"last_words": said[:1]})) == "unknown"
+    assert kind_of(crashed.model_copy(update={"outcome": Turn.TIMED_OUT})) == "timeout"
 
 
 @pytest.mark.parametrize(
@@ -151,6 +161,10 @@ def test_the_outcome_of_a_run_decides_first(outcome: Outcome, kind: str) -> None
         ([failure("ConnectionRefusedError"), failure("ConnectionRefusedError")], "network"),
         ([failure("ConnectionRefusedError"), failure("ConnectionRefusedError"), failure()], "assertion"),
         ([failure("ValueError"), failure("ValueError"), failure()], "unknown"),
+        ([failure("DocTestFailure", "")], "assertion"),
+        ([failure("", "worker 'gw0' crashed while running 'test_a.py::test_b'")], "crash"),
+        ([failure("", "worker 'gw0' crashed while running 'test_a.py::test_b'"), failure()], "crash"),
+        ([failure("", "the worker 'gw0' crashed while running on")], "unknown"),
     ],
 )
 def test_exception_types_and_error_numbers_say_what_it_was(failures: list[Failure], kind: str) -> None:
