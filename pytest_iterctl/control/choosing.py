@@ -29,15 +29,16 @@ def chosen_strategy(
 ) -> StrategyChosen:
     """How the next call of the agent goes about it; `asked` is the strategy that a Python hook names."""
     attempt = attempt_at(state, task, iteration)
-    after_agent = bool(attempt.failed_turns)
-    analysis = of_turn(attempt.turns[-1], "generate") if after_agent else _last(task, iteration)
+    for_reviewer = attempt.choice_is_due
+    after_agent = for_reviewer or bool(attempt.failed_turns)
+    analysis = _failed_call(attempt) if after_agent else _last(task, iteration)
     choice = choose(
         Circumstances(
             mode=task.settings.strategy,
             analysis=analysis,
             stuck=is_stuck(tried(task.attempts)),
             causes=causes,
-            more_agents=task.has_more_agents,
+            more_agents=task.has_more_agents and not for_reviewer,
             after_agent=after_agent,
             first=iteration == 1 and not after_agent,
             added=state.strategies,
@@ -46,11 +47,11 @@ def chosen_strategy(
         )
     )
     strategy = choice.strategy
-    if strategy.next_agent and not task.has_more_agents:
+    if strategy.next_agent and (for_reviewer or not task.has_more_agents):
         strategy = strategy.model_copy(update={"next_agent": False})
     at = task.agent_at + strategy.next_agent
     agents = (task.task.agent, *task.task.fallback)
-    agent = agents[min(at, len(agents) - 1)]
+    agent = task.task.reviewers[len(attempt.reviews)] if for_reviewer else agents[min(at, len(agents) - 1)]
     return StrategyChosen(
         task=task.id,
         iteration=iteration,
@@ -61,7 +62,14 @@ def chosen_strategy(
         agent=agent.name if agent is not None else "",
         note=_note(state, task, attempt, strategy.timeout_factor),
         start_from=_start(task, attempt) if strategy.from_best and not after_agent else "",
+        for_reviewer=for_reviewer,
     )
+
+
+def _failed_call(attempt: Attempt) -> Analysis | None:
+    if attempt.choice_is_due:
+        return of_turn(attempt.review_turns[-1], "review")
+    return of_turn(attempt.turns[-1], "generate")
 
 
 def _last(task: TaskState, iteration: int) -> Analysis | None:
@@ -96,15 +104,19 @@ def _note(state: RunState, task: TaskState, attempt: Attempt, factor: float) -> 
 def lessons(task: TaskState) -> Iterator[tuple[str, str, bool]]:
     """Of the last iteration: which strategy followed which type of error, and whether it helped."""
     attempt = task.attempts[-1]
-    turns = list(attempt.turns)
-    for number, choice in enumerate(attempt.choices):
+    own = [choice for choice in attempt.choices if not choice.for_reviewer]
+    for number, choice in enumerate(own):
         if not choice.error_type:
             continue
         if choice.stage == "generate":
-            following = turns[number : number + 1]
+            following = attempt.turns[number : number + 1]
             if following:
                 yield choice.error_type, choice.strategy.name, following[0].outcome.took_its_turn
-        elif number + 1 == len(attempt.choices) and attempt.verdict is not None:
+        elif number + 1 == len(own) and attempt.verdict is not None:
             before = [each.verdict for each in task.attempts[:-1] if each.verdict is not None]
             if before:
                 yield choice.error_type, choice.strategy.name, rank(attempt.verdict) > max(map(rank, before))
+    failed = [number for number, turn in enumerate(attempt.review_turns) if turn.outcome.is_failure]
+    for choice, number in zip((each for each in attempt.choices if each.for_reviewer), failed, strict=False):
+        for following_review in attempt.review_turns[number + 1 : number + 2]:
+            yield choice.error_type, choice.strategy.name, following_review.outcome.took_its_turn

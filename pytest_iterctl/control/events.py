@@ -120,6 +120,7 @@ class StrategyChosen(Value):
     agent: str = Field(default="", description="who will be called")
     note: str = Field(default="", description="what of it can't have its full effect, and why")
     start_from: str = Field(default="", description="the snapshot that the work tree is put back to first")
+    for_reviewer: bool = Field(default=False, description="a failed review is taken again; else it is an agent's turn")
 
 
 class Classified(Value):

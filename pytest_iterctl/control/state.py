@@ -79,6 +79,11 @@ class Attempt:
         return max(self.failed_turns - switches, 0) + self.failed_reviews
 
     @property
+    def choice_is_due(self) -> bool:
+        """Whether a failed review is to be taken again and nobody has chosen how."""
+        return sum(choice.for_reviewer for choice in self.choices) < self.failed_reviews
+
+    @property
     def generated(self) -> bool:
         return self.iteration == 0 or bool(self.turns and self.turns[-1].outcome.took_its_turn)
 

@@ -299,6 +299,8 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         over = exhausted(limits_of(state), spent(state, attempt), new_iteration=False)
         tired = task.reviewer_failures >= task.settings.max_agent_failures or gave_up(state, task, attempt)
         if over is None and not tired:
+            if attempt.choice_is_due:
+                return ChooseStrategy(task.id, iteration)
             if task.reviewer_failures and attempt.waited < attempt.waits_due:
                 why = attempt.review_turns[-1].error or "the reviewer failed"
                 return _wait(state, task, attempt, task.reviewer_failures, why)

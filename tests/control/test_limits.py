@@ -174,7 +174,7 @@ def test_each_failure_is_followed_by_one_wait_also_after_a_resume() -> None:
     reviews = {("a", 0): [ReviewResult("failed"), ReviewResult("failed"), ReviewResult("failed"), ReviewResult()]}
     world = World(a_plan(a_task(reviewers=1)), Scripted(reviews=reviews))
     world.run(CallReviewer)
-    for _ in range(4):
+    for _ in range(6):  # twice: the review, the choice how to go on, the wait
         world.finish(world.next())
     world.stop()
     world.run()

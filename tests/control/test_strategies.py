@@ -14,7 +14,7 @@ from pytest_iterctl.control.evidence import Outcome, TurnOutcome
 from pytest_iterctl.control.steps import CallAgent, ChooseStrategy, Wait
 from pytest_iterctl.control.strategies import BUILT_IN, Choice, Circumstances, Learned, choose, named
 from pytest_iterctl.plan.frozen import Settings
-from tests.control.simulator import GENEROUS, Scripted, SuiteResult, TurnResult, World, a_plan, a_task
+from tests.control.simulator import GENEROUS, ReviewResult, Scripted, SuiteResult, TurnResult, World, a_plan, a_task
 from tests.control.simulator import named as agent
 
 FAILED = SuiteResult(Outcome.FAILED)
@@ -202,6 +202,39 @@ def test_lessons_say_what_helped() -> None:
     world.run()
     learned = list(lessons(world.state.task("a")))
     assert ("rate_limit", "fallback-providers", True) in learned
+
+
+def reviewed(*turns: TurnOutcome, fallback: tuple[str, ...] = ()) -> World:
+    """Reviews that fail as said, and then one that approves."""
+    task = a_task(reviewers=1, settings=Settings(backoff="none", max_agent_failures=4))
+    task = task.model_copy(update={"fallback": tuple(agent(name) for name in fallback)})
+    failed = [ReviewResult("failed", TurnResult(outcome)) for outcome in turns]
+    outcomes = Scripted(suite_else=GREEN, reviews={("a", 0): [*failed, ReviewResult()]})
+    return World(a_plan(task, limits=GENEROUS), outcomes)
+
+
+def test_a_failed_review_is_taken_again_by_the_strategy_for_its_failure() -> None:
+    world = reviewed(TurnOutcome.TIMED_OUT, TurnOutcome.CRASHED)
+    world.run()
+    task = world.state.task("a")
+    assert task.status == "proceed"
+    chosen = [
+        (each.strategy.name, each.error_type, each.stage, each.agent, each.for_reviewer)
+        for each in task.attempts[0].choices
+    ]
+    assert chosen == [
+        ("aggressive-timeout", "timeout", "review", "critic-0", True),
+        ("default", "unknown", "review", "critic-0", True),
+    ]
+    assert list(lessons(task)) == [("timeout", "aggressive-timeout", False), ("unknown", "default", True)]
+
+
+def test_a_reviewer_has_no_fallback() -> None:
+    world = reviewed(TurnOutcome.RATE_LIMITED, fallback=("spare",))
+    world.run()
+    (choice,) = world.state.task("a").attempts[0].choices
+    assert (choice.strategy.next_agent, choice.agent) == (False, "critic-0")
+    assert called(world) == []
 
 
 def test_a_choice_is_made_from_the_state_alone() -> None:
