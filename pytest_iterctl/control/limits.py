@@ -51,10 +51,14 @@ def exceeded(limits: Limits, spent: Spent) -> Reached | None:
         return late
     if spent.iteration_calls > limits.max_calls_per_iteration:
         return _calls(limits.max_calls_per_iteration)
-    if limits.require_cost and spent.calls_of_unknown_cost:
-        text = f"require_cost: nobody says what {spent.calls_of_unknown_cost} call(s) of an agent cost"
-        return Reached("require_cost", text, run_wide=True)
-    return None
+    return _of_unknown_cost(limits, spent)
+
+
+def _of_unknown_cost(limits: Limits, spent: Spent) -> Reached | None:
+    if not limits.require_cost or not spent.calls_of_unknown_cost:
+        return None
+    text = f"require_cost: nobody says what {spent.calls_of_unknown_cost} call(s) of an agent cost"
+    return Reached("require_cost", text, run_wide=True)
 
 
 def out_of_time(limits: Limits, spent: Spent) -> Reached | None:
@@ -72,6 +76,8 @@ def exhausted(limits: Limits, spent: Spent, *, new_iteration: bool) -> Reached |
         return _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
     if spent.total_seconds >= limits.max_total_duration:
         return _time("max_total_duration", limits.max_total_duration, run_wide=True)
+    if (unknown := _of_unknown_cost(limits, spent)) is not None:
+        return unknown
     used = Spent() if new_iteration else spent
     if used.iteration_cost >= limits.max_cost_per_iteration - _ROUNDING:
         return _cost("max_cost_per_iteration", limits.max_cost_per_iteration, used.iteration_cost, run_wide=False)

@@ -36,7 +36,7 @@ Walls = Callable[["Command"], AbstractContextManager["Command"]]
 EndedBy = Literal["exit", "timeout", "stop", "lifeline", "lost"]
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-GRACES = (0.5, 1.0, 0.2)  # after INT, after TERM, for what outlived the command
+GRACES = (0.5, 0.5, 0.2)  # after INT, after TERM, for what outlived the command
 SUPERVISOR_PATIENCE = 10.0  # beyond the moment when a healthy supervisor must have given up
 KEEP = 256 * 1024
 CHUNK = 64 * 1024
