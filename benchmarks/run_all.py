@@ -9,6 +9,7 @@ from pathlib import Path
 
 _BENCHMARKS = (
     *("idle_plugin", "loop_overhead", "witness_cost", "snapshot", "metadata", "journal", "junit", "feedback", "gate"),
+    *("limits", "failure_histories"),
 )
 
 

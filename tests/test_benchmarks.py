@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_iterctl.control.error_types import ERROR_TYPES
 from tests.kit.project import git
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 LINE = re.compile(r"(?P<name>[a-z_0-9.]+): (\d+\.\d{3}|not measured) \(target <= [0-9.]+\) \S.*")
+_WHOLE = ("max_total_duration", "max_duration_per_iteration")
 FIGURES = {
     "idle_plugin": {"instructions", "user_time"},
     "loop_overhead": {"wall", "wall_paired", "busy", "own_share"},
@@ -40,6 +42,14 @@ FIGURES = {
         "controls_paired",
         "controls_cpu",
         "controls_of_slower_tests",
+    },
+    "limits": {
+        *(f"{limit}.{who}_s" for limit in _WHOLE for who in ("agent", "tests", "reviewer")),
+        *("timeout.agent_s", "timeout.reviewer_s", "test_timeout.tests_s"),
+    },
+    "failure_histories": {
+        *ERROR_TYPES,
+        *("transient_unresolved", "permanent_misjudged", "honest_blocked", "choice_ms", "analysis_s"),
     },
 }
 

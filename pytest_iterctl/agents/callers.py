@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from pytest_iterctl.agents.command import call_command
 from pytest_iterctl.agents.hook import call_hook
@@ -11,9 +12,12 @@ from pytest_iterctl.agents.turn import Caller, Reply, Tick, Turn
 from pytest_iterctl.control.evidence import ReviewEvidence, TurnOutcome
 from pytest_iterctl.feedback.reviews import read_review
 from pytest_iterctl.plan.model import Agent
-from pytest_iterctl.text import one_line
+from pytest_iterctl.text import one_line, strip_escapes
 
 __all__ = ["call_agent", "call_reviewer", "caller_of"]
+
+#: What is kept of last words: so many lines, so much of each, from so much of the end.
+_LINES, _LINE, _TAIL = 10, 300, 8192
 
 
 def caller_of(spec: Agent) -> Caller:
@@ -23,7 +27,7 @@ def caller_of(spec: Agent) -> Caller:
 
 
 def call_agent(turn: Turn, tick: Tick) -> Reply:
-    return caller_of(turn.agent.spec)(turn, tick)
+    return _with_last_words(caller_of(turn.agent.spec)(turn, tick))
 
 
 def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
@@ -44,5 +48,26 @@ def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
     )
     if review.status == "failed" and not failed:
         evidence = evidence.model_copy(update={"outcome": TurnOutcome.CRASHED, "error": one_line(review.feedback, 300)})
-        return review, replace(reply, evidence=evidence)
+        return review, _with_last_words(replace(reply, evidence=evidence))
     return review, reply
+
+
+def _with_last_words(reply: Reply) -> Reply:
+    """What a program says last it says of its end; on stderr first, where that is told."""
+    if not reply.evidence.outcome.is_failure:
+        return reply
+    words = tuple(line for text in (reply.stderr, reply.stdout) for line in _last_lines(text))
+    return replace(reply, evidence=reply.evidence.model_copy(update={"last_words": words}))
+
+
+def _last_lines(text: str) -> list[str]:
+    tail = text[-_TAIL:]
+    if len(tail) < len(text):
+        tail = tail.partition("\n")[2]
+    lines = (_beginning(strip_escapes(line).strip()) for line in tail.splitlines()[::-1])
+    return list(islice(filter(None, lines), _LINES))
+
+
+def _beginning(line: str) -> str:
+    """Of whole words: half a secret would not be known for one when the journal is written."""
+    return line if len(line) <= _LINE else line[:_LINE].rpartition(" ")[0]

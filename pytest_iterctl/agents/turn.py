@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -12,7 +11,7 @@ from pytest_iterctl.agents.transcript import SessionTotals, Transcript, bounded_
 from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
 from pytest_iterctl.plan.frozen import NamedAgent
 from pytest_iterctl.plan.values import format_duration
-from pytest_iterctl.text import one_line, strip_escapes
+from pytest_iterctl.text import one_line
 from pytest_iterctl.work.process import Finished, Walls
 
 __all__ = ["Caller", "Reply", "Tick", "Turn", "evidence_of", "transcript_of"]
@@ -20,8 +19,6 @@ __all__ = ["Caller", "Reply", "Tick", "Turn", "evidence_of", "transcript_of"]
 #: Called about ten times a second while an agent works; True asks it to stop.
 Tick = Callable[[float], bool]
 
-#: What is kept of last words: so many lines, so much of each, from so much of the end.
-_LINES, _LINE, _TAIL = 10, 300, 8192
 #: What a tool may wait for in vain until its time is over. Said by its last words, it is a better answer than "late".
 _REASONS_TO_HANG = frozenset({TurnOutcome.NO_NETWORK, TurnOutcome.RATE_LIMITED, TurnOutcome.NOT_LOGGED_IN})
 
@@ -135,7 +132,6 @@ def evidence_of(turn: Turn, finished: Finished, *, transcript: Transcript | None
         outcome=outcome,
         exit_code=finished.exit_code,
         error=one_line(reason, 300),
-        last_words=_last_words(finished) if outcome.is_failure else (),
         seconds=finished.seconds,
         cost_usd=(told.tokens or 0) * (price or 0.0) / 1_000_000 if by_price else told.cost_usd,
         cost_is_estimated=by_price,
@@ -148,21 +144,3 @@ def evidence_of(turn: Turn, finished: Finished, *, transcript: Transcript | None
         retry_after=told.retry_after,
         text=bounded_text(told.text),
     )
-
-
-def _last_words(finished: Finished) -> tuple[str, ...]:
-    """What a program says last it says of its end; on stderr first, where that is told."""
-    return tuple(line for capture in (finished.stderr, finished.stdout) for line in _last_lines(capture.text))
-
-
-def _last_lines(text: str) -> list[str]:
-    tail = text[-_TAIL:]
-    if len(tail) < len(text):
-        tail = tail.partition("\n")[2]
-    lines = (_beginning(strip_escapes(line).strip()) for line in tail.splitlines()[::-1])
-    return list(islice(filter(None, lines), _LINES))
-
-
-def _beginning(line: str) -> str:
-    """Of whole words: half a secret would not be known for one when the journal is written."""
-    return line if len(line) <= _LINE else line[:_LINE].rpartition(" ")[0]

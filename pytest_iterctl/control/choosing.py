@@ -40,6 +40,7 @@ def chosen_strategy(
             causes=causes,
             more_agents=task.has_more_agents and not for_reviewer,
             after_agent=after_agent,
+            again=after_agent and analysis is not None and _is_again(attempt, analysis),
             first=iteration == 1 and not after_agent,
             added=state.strategies,
             asked=asked,
@@ -70,6 +71,12 @@ def _failed_call(attempt: Attempt) -> Analysis | None:
     if attempt.choice_is_due:
         return of_turn(attempt.review_turns[-1], "review")
     return of_turn(attempt.turns[-1], "generate")
+
+
+def _is_again(attempt: Attempt, analysis: Analysis) -> bool:
+    turns = attempt.review_turns if attempt.choice_is_due else attempt.turns
+    before = of_turn(turns[-2], analysis.stage) if len(turns) > 1 else None
+    return before is not None and before.error_type == analysis.error_type
 
 
 def _last(task: TaskState, iteration: int) -> Analysis | None:

@@ -27,7 +27,8 @@ _NOT_RUNNABLE, _WRONG_USE = frozenset({126, 127}), frozenset({64, 66, 78})
 #: A status of HTTP: named as one, or followed by the words that go with it. A bare number at a start means anything.
 _STATUS = re.compile(
     r"^\W{0,3}(?:[\w.]{0,60}(?:Error|Exception)\W{1,3})?"
-    r"(?:(?:(?:API |HTTP )?(?:[Ee]rror|[Ss]tatus)(?:[ _]?[Cc]ode)?[:= ]{1,3}|HTTP/[\d.]{1,3} )(?P<named>[45]\d\d)\b"
+    r"(?:(?:(?:API |HTTP )?(?:[Ee]rror|[Ss]tatus)(?:[ _]?[Cc]ode)?[:= ]{1,3}|HTTP/[\d.]{1,3} "
+    r"|curl: \(22\) The requested URL returned error: )(?P<named>[45]\d\d)\b"
     r"|(?P<told>[45]\d\d) (?:Too Many|Service Un|Internal Server|Bad G|Gateway Time|Unauth|Forbid|Overload|Bad Req))"
 )
 _WRONG_REQUEST, _NOT_ALLOWED, _TOO_SLOW = frozenset({400, 404, 413, 422}), frozenset({401, 403}), 408
@@ -36,6 +37,10 @@ _SAYS: tuple[tuple[ErrorType, str], ...] = (
     ("resource_exhausted", r"\[Errno (?:12|23|24|28)\]|(?:ENOSPC|ENOMEM|EMFILE|ENFILE)\b|No space left on device"),
     ("resource_exhausted", r"Cannot allocate memory|Too many open files|MemoryError\b|Out of memory\b|Killed\b"),
     ("resource_exhausted", r"(?:FATAL ERROR: .{0,80})?(?:JavaScript )?heap out of memory"),
+    (
+        "timeout",
+        r"(?:\w{1,40}\.){0,5}(?:(?:API)?TimeoutError|(?:Read|Connect)Timeout(?:Error)?|TimeoutException)(?::|$)",
+    ),
     ("timeout", r"\[Errno (?:104|110)\]|(?:ECONNRESET|ETIMEDOUT)\b|Connection (?:reset by peer|timed out)"),
     ("network", r"\[Errno (?:101|111|113|-[235])\]|(?:ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN)\b"),
     ("network", r"Connection refused|Temporary failure in name resolution|Could not resolve host"),
@@ -46,7 +51,8 @@ _SAYS: tuple[tuple[ErrorType, str], ...] = (
     ("auth", r"Invalid API key|Unauthorized\b|invalid_api_key|Not logged in"),
 )
 #: Behind the exception's type or the program's name, and behind the call of the system that Node names.
-_BEFORE = r"^\W{0,3}(?:[A-Za-z_][\w.]{0,80}: )?(?:\(\d+\) )?(?:(?:connect|read|write|open|mkdir|getaddrinfo|spawn) )?"
+_CALL = r"(?:(?:connect|read|write|open|mkdir|getaddrinfo|spawn) )?"
+_BEFORE = rf"^\W{{0,3}}(?:[A-Za-z_][\w.]{{0,80}}: )?(?:\(\d+\) |<urlopen error )?{_CALL}"
 #: Where a line of an error begins so, it is this and nothing else.
 _BEGINNINGS = tuple((kind, re.compile(f"{_BEFORE}(?:{text})")) for kind, text in _SAYS)
 

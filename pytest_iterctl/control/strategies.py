@@ -58,6 +58,7 @@ BUILT_IN = (
 _MOST_TIME, _MOST_WORKERS = 100, 1000
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TAKEN = frozenset(get_args(StrategyMode))
+_OFTEN_OVER_SOON: frozenset[ErrorType] = frozenset(("network",))
 _CODE: frozenset[ErrorType] = frozenset(("collection", "import", "syntax", "assertion", "type", "crash", "unknown"))
 
 
@@ -92,6 +93,7 @@ class Circumstances:
     causes: int = 0
     more_agents: bool = False
     after_agent: bool = False  # the agent failed, and the same iteration goes on
+    again: bool = False  # the call before failed in the same way
     first: bool = False
     added: tuple[Strategy, ...] = ()  # by Python hooks
     asked: str = ""  # the one that a Python hook names
@@ -155,6 +157,8 @@ def _candidates(given: Circumstances, error: ErrorType) -> Iterable[Strategy]:
             continue
         if strategy.next_agent and not (given.more_agents and given.after_agent):
             continue
+        if strategy in BUILT_IN and error in _OFTEN_OVER_SOON and not given.again:
+            continue  # it is waited for once: who else is called has the same network
         yield strategy
     if error in _CODE and not given.after_agent:
         if given.stuck:

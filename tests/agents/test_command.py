@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_iterctl.agents.callers import call_reviewer
+from pytest_iterctl.agents.callers import call_agent, call_reviewer
 from pytest_iterctl.agents.command import call_command
 from pytest_iterctl.control.evidence import TurnOutcome
 from pytest_iterctl.plan.model import Agent
@@ -156,25 +156,31 @@ def test_a_program_that_is_not_there_is_a_crash_that_says_so(tmp_path: Path) -> 
 
 
 def test_the_last_lines_of_one_who_failed_are_kept_and_none_is_cut_within_a_word(tmp_path: Path) -> None:
-    does = "; ".join(
-        (
-            "print('told first', 'x' * 9000)",
-            "print('a ' * 100 + 'b' * 200)",
-            "print()",
-            "print('\\x1b[31mlast\\x1b[0m', flush=True)",
-            "[print(f'line {n}', file=sys.stderr) for n in range(12)]",
-            "print('429 Too Many Requests', file=sys.stderr)",
-            "sys.exit(1)",
-        )
-    )
-    evidence = call_command(turn_for(script(tmp_path, does=does), tmp_path), never_stop).evidence
+    does = r"""
+print('told first', 'x' * 9000)
+print('a ' * 100 + 'b' * 200)
+print()
+print('\x1b[31mlast\x1b[0m', flush=True)
+for number in range(12):
+    print(f'line {number}', file=sys.stderr)
+print('429 Too Many Requests', file=sys.stderr)
+sys.exit(1)
+"""
+    evidence = call_agent(turn_for(script(tmp_path, does=does), tmp_path), never_stop).evidence
     assert evidence.outcome is TurnOutcome.CRASHED
     assert evidence.last_words == (
         *("429 Too Many Requests", *(f"line {n}" for n in range(11, 2, -1))),
         *("last", ("a " * 100).strip()),
     )
-    done = call_command(turn_for(script(tmp_path, does="print('last')"), tmp_path), never_stop).evidence
+    done = call_agent(turn_for(script(tmp_path, does="print('last')"), tmp_path), never_stop).evidence
     assert (done.outcome, done.last_words) == (TurnOutcome.DONE, ())
+
+
+def test_a_reviewer_without_a_review_has_last_words_too(tmp_path: Path) -> None:
+    spec = script(tmp_path, does="print('Connection refused', file=sys.stderr); sys.exit(70)")
+    review, reply = call_reviewer(turn_for(spec, tmp_path, stage="review"), never_stop)
+    assert (review.status, reply.evidence.outcome) == ("failed", TurnOutcome.CRASHED)
+    assert reply.evidence.last_words[0] == "Connection refused"
 
 
 def test_megabytes_of_records_are_read_although_less_is_kept(tmp_path: Path) -> None:

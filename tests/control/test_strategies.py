@@ -33,7 +33,8 @@ def after(error: ErrorType, **more: object) -> Choice:
         ("timeout", {"after_agent": True}, "aggressive-timeout"),
         ("resource_exhausted", {}, "reduced-parallelism"),
         ("rate_limit", {"after_agent": True, "more_agents": True}, "fallback-providers"),
-        ("network", {"after_agent": True, "more_agents": True}, "fallback-providers"),
+        ("network", {"after_agent": True, "more_agents": True}, "default"),
+        ("network", {"after_agent": True, "more_agents": True, "again": True}, "fallback-providers"),
         ("auth", {"after_agent": True, "more_agents": True}, "fallback-providers"),
         ("rate_limit", {"after_agent": True}, "default"),
         ("network", {}, "default"),
@@ -141,12 +142,23 @@ def test_the_agent_that_took_over_stays() -> None:
     task = task.model_copy(update={"fallback": (agent("spare"),)})
     outcomes = Scripted(
         suites={("a", 0): [FAILED], ("a", 1): [FAILED], ("a", 2): [GREEN]},
-        turns={("a", 1): [TurnResult(TurnOutcome.NO_NETWORK), TurnResult()]},
+        turns={("a", 1): [TurnResult(TurnOutcome.RATE_LIMITED), TurnResult()]},
     )
     world = World(a_plan(task, limits=GENEROUS), outcomes)
     world.run()
     assert called(world) == ["coder", "spare", "spare"]
     assert world.state.task("a").status == "proceed"
+
+
+def test_a_network_is_waited_for_once_before_another_agent_is_called() -> None:
+    world = with_fallback("spare", "last")
+    down = [TurnResult(TurnOutcome.NO_NETWORK)] * 2
+    world.outcomes = Scripted(suites={("a", 0): [FAILED]}, turns={("a", 1): [*down, TurnResult()]})
+    world.run()
+    steps = [step for _, step in world.asked if isinstance(step, CallAgent | Wait)]
+    assert [step.agent.name if isinstance(step, CallAgent) else "wait" for step in steps] == [
+        *("coder", "wait", "coder", "spare"),
+    ]
 
 
 def test_what_does_not_go_away_ends_the_second_time() -> None:
