@@ -36,7 +36,7 @@ def chosen_strategy(
         Circumstances(
             mode=task.settings.strategy,
             analysis=analysis,
-            stuck=is_stuck(tried(task.attempts)),
+            stuck=is_stuck(tried(task.attempts), after=task.forgiven),
             causes=causes,
             more_agents=task.has_more_agents and not for_reviewer,
             after_agent=after_agent,

@@ -1,8 +1,8 @@
 """When it is of no use to go on, by rules with thresholds that a plan can set. Pure.
 
 Each rule looks at what the iterations came to: the tree that the agent left, the signatures of the failures, and how
-many tests pass. Progress resets them all: whatever lies before an iteration that was better than all before it, and so
-the reason to go on, does not count.
+many tests pass. Progress resets them all, and so does a person's answer: whatever lies before an iteration that was
+better than all before it, and so the reason to go on, does not count.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
-from pytest_iterctl.control.signature import exact, normalised
+from pytest_iterctl.control.signature import coarse, exact, normalised
 from pytest_iterctl.control.state import Attempt
 from pytest_iterctl.plan.model import Patience
 
-__all__ = ["Tried", "hopeless", "is_stuck", "rank", "tried"]
+__all__ = ["Tried", "hopeless", "is_stuck", "rank", "signatures", "tried"]
 
 _ALIKE = 0.8
 _PERIOD = 2
@@ -28,6 +28,7 @@ class Tried:
     iteration: int
     tree: str
     signatures: frozenset[str]
+    causes: frozenset[str]
     rank: tuple[int, ...]
     changed: bool
     strategy: str = ""
@@ -45,7 +46,8 @@ def _tried(attempts: Sequence[Attempt]) -> Iterator[Tried]:
             yield Tried(
                 iteration=attempt.iteration,
                 tree=attempt.made,
-                signatures=_signatures(suite),
+                signatures=signatures(suite),
+                causes=frozenset(coarse(failure) for failure in suite.failures),
                 rank=rank(suite),
                 changed=attempt.changed is not False,
                 strategy=attempt.strategy.name,
@@ -58,45 +60,50 @@ def rank(suite: SuiteEvidence) -> tuple[int, ...]:
     return (int(suite.passed), int(judged), suite.counts.passed, -len(suite.failing))
 
 
-def _signatures(suite: SuiteEvidence) -> frozenset[str]:
+def signatures(suite: SuiteEvidence) -> frozenset[str]:
+    """What a run failed at, without what changes from run to run anyway."""
     if suite.passed:
         return frozenset()
     found = frozenset(exact(failure) for failure in suite.failures)
     if not found and not suite.failing:
         return frozenset({f"{suite.outcome} {normalised(suite.reason)}"})
-    return found | frozenset(suite.failing)
+    return found | frozenset(map(normalised, suite.failing))
 
 
-def hopeless(done: Sequence[Tried], patience: Patience, *, may_start_afresh: bool) -> str:
-    """Why it is of no use to go on after these iterations; '' as long as it is."""
-    own = [one for one in done if one.iteration > 0]
+def hopeless(done: Sequence[Tried], patience: Patience, *, may_start_afresh: bool, after: int = 0) -> str:
+    """Why it is of no use to go on after these iterations; '' as long as it is.
+
+    What was done up to iteration `after`, which a person has answered, is only what later ones are compared with.
+    """
+    own = [one for one in done if one.iteration > after]
     if not own or own[-1].rank[0]:
         return ""
-    recent = _since_progress(done)
+    recent, ahead = _since_progress(done, after)
     return (
         _no_change(own, patience.no_change)
-        or _same_change(own, patience.same_diff)
+        or _same_change(recent[1:] if ahead else recent, patience.same_diff)
         or _same_failures(recent, patience.same_failures, may_start_afresh=may_start_afresh)
         or _alternating(recent, patience.alternating)
         or _no_progress(done, patience.no_progress)
     )
 
 
-def is_stuck(done: Sequence[Tried]) -> bool:
-    """Whether the last two iterations failed in the same way although the change was another."""
-    own = [one for one in done if one.iteration > 0][-_PERIOD:]
-    if len(own) < _PERIOD or any(one.rank[0] for one in own):
+def is_stuck(done: Sequence[Tried], *, after: int = 0, whatever_changed: bool = False) -> bool:
+    """Whether the last two iterations failed in the same way although the change was another, and came no further."""
+    own = [one for one in done if one.iteration > after][-_PERIOD:]
+    if len(own) < _PERIOD or any(one.rank[0] for one in own) or own[1].rank > own[0].rank:
         return False
-    return own[0].tree != own[1].tree and _alike(own[0].signatures, own[1].signatures)
+    moved = whatever_changed or own[0].tree != own[1].tree
+    return moved and _alike(own[0].signatures, own[1].signatures)
 
 
-def _since_progress(done: Sequence[Tried]) -> list[Tried]:
-    """From the iteration on that was better than all before it; that one is where the others stand."""
+def _since_progress(done: Sequence[Tried], after: int) -> tuple[list[Tried], bool]:
+    """From the iteration on that was better than all before it, where the others stand; and whether there is one."""
     start, best = 0, done[0].rank
     for number, one in enumerate(done):
         if one.rank > best:
             start, best = number, one.rank
-    return [one for one in done[start:] if one.iteration > 0]
+    return [one for one in done[start:] if one.iteration > after], done[start].iteration > after and start > 0
 
 
 def _no_change(own: Sequence[Tried], times: int) -> str:
@@ -106,10 +113,13 @@ def _no_change(own: Sequence[Tried], times: int) -> str:
     return f"the agent changed nothing {times} times in a row" if times > 1 else "the agent changed nothing"
 
 
-def _same_change(own: Sequence[Tried], times: int) -> str:
-    last = own[-1]
-    earlier = [one for one in own[:-1] if one.tree and one.tree == last.tree and last.changed]
-    if not times or not earlier or len(earlier) + 1 < times:
+def _same_change(recent: Sequence[Tried], times: int) -> str:
+    """What was best is not among these: to go back to it is to leave a wrong way."""
+    if not times or not recent:
+        return ""
+    last = recent[-1]
+    earlier = [one for one in recent[:-1] if one.changed and last.changed and one.tree and one.tree == last.tree]
+    if not earlier or len(earlier) + 1 < times:
         return ""
     return f"the change of iteration {last.iteration} is that of iteration {earlier[-1].iteration} again"
 
@@ -127,7 +137,7 @@ def _same_failures(recent: Sequence[Tried], times: int, *, may_start_afresh: boo
 
 def _alternating(recent: Sequence[Tried], times: int) -> str:
     last = [one.signatures for one in recent[-times:]] if times else []
-    if not times or len(last) < max(times, 2 * _PERIOD):
+    if not times or len(last) < times:
         return ""
     two = last[0] != last[1]
     if not two or any(one != last[number % _PERIOD] for number, one in enumerate(last)):
@@ -139,10 +149,24 @@ def _no_progress(done: Sequence[Tried], times: int) -> str:
     """A running best with patience: not how the last one compares with the one before it."""
     best = max(done, key=lambda one: (one.rank, -one.iteration))
     since = [one for one in done if one.iteration > best.iteration]
-    if not times or len(since) < times:
+    if not times or len(since) < times or _on_new_ground(done, best):
         return ""
     place = f"iteration {best.iteration}" if best.iteration else "the beginning"
     return f"no iteration has been better than {place} in {len(since)} iterations"
+
+
+def _on_new_ground(done: Sequence[Tried], best: Tried) -> bool:
+    """Whether each iteration since the best failed at something that was never seen before, and at no more than it.
+
+    Whoever mends what one test asks, one line after the other, or one missing module after the other, gets on although
+    no number says so. What is new is asked of causes: guessing at one value makes other messages of the same cause.
+    """
+    seen = frozenset[str]()
+    for one in done:
+        if one.iteration > best.iteration and (one.rank < best.rank or not one.causes - seen):
+            return False
+        seen |= one.causes
+    return True
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from pytest_iterctl.control.evidence import Failure
+from pytest_iterctl.control.signature import normalised
 
 __all__ = ["Pattern", "PatternName", "Trial", "counted", "detect"]
 
@@ -19,7 +20,7 @@ _TWO = 2
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One attempt as the pattern sees it: which tests failed, whether the agent changed anything, one line of text."""
+    """One attempt as the pattern sees it: which tests failed and at what, whether anything was changed, one line."""
 
     iteration: int
     text: str
@@ -27,6 +28,7 @@ class Trial:
     changed: bool | None = None
     first: Failure | None = None
     passed: bool = False
+    signatures: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ def _over_several(tried: tuple[Trial, ...]) -> Pattern:
         return Pattern("", f"the tests pass, the review does not approve ({same} iterations in a row)")
     if same >= _TWO:
         what = _tests(len(sets[-1])) if sets[-1] else f"end ({tried[-1].text})"
-        return Pattern("repeated_identical_error", f"the same {what} in {same} iterations")
+        alike = min(same, _trailing(tuple(trial.signatures == tried[-1].signatures for trial in tried)))
+        if alike >= _TWO:
+            return Pattern("repeated_identical_error", f"the same {what} in {alike} iterations")
+        return Pattern("unsteady", f"the same {what} in {same} iterations, each time with another error")
     if len(ends) >= _ALTERNATING and ends[-1] == ends[-3] != ends[-2] == ends[-4]:
         return Pattern("alternating_errors", "the failures alternate between two sets of tests")
     broken = sets[-1] - sets[-2]
@@ -80,7 +85,7 @@ def _over_several(tried: tuple[Trial, ...]) -> Pattern:
 
 def _end(trial: Trial) -> frozenset[str]:
     """What tells one end from another: the failing tests, or how a run ended that did not get as far as any."""
-    return trial.failing or frozenset(() if trial.passed else (trial.text,))
+    return frozenset(map(normalised, trial.failing)) or frozenset(() if trial.passed else (trial.text,))
 
 
 def _tests(number: int) -> str:

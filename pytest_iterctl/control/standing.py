@@ -9,7 +9,7 @@ from pytest_iterctl.control.decision import Situation, combine_reviews
 from pytest_iterctl.control.error_types import Stage
 from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, ReviewStatus, SuiteEvidence, TurnOutcome
 from pytest_iterctl.control.failed_turn import of_turn
-from pytest_iterctl.control.hopeless import hopeless, tried
+from pytest_iterctl.control.hopeless import hopeless, signatures, tried
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted
 from pytest_iterctl.control.pattern import Trial, counted
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -195,7 +195,7 @@ def _hopeless(task: TaskState, iteration: int) -> str:
         return ""
     done = tried([attempt for attempt in task.attempts if attempt.iteration >= task.forgiven])
     afresh = task.settings.strategy in {"auto", "aggressive"}
-    return hopeless(done, task.settings.patience, may_start_afresh=afresh) if done else ""
+    return hopeless(done, task.settings.patience, may_start_afresh=afresh, after=task.forgiven) if done else ""
 
 
 def incident(task: TaskState, attempt: Attempt) -> str:
@@ -260,6 +260,7 @@ def trials(task: TaskState) -> tuple[Trial, ...]:
             iteration=attempt.iteration,
             text=attempt_text(attempt),
             failing=frozenset(attempt.verdict.failing) if attempt.verdict is not None else frozenset(),
+            signatures=signatures(attempt.verdict) if attempt.verdict is not None else frozenset(),
             changed=attempt.changed,
             first=_telling_failure(attempt.verdict, always),
             passed=attempt.green,

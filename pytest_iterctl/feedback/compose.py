@@ -11,7 +11,7 @@ from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.feedback.causes import group, named
 from pytest_iterctl.feedback.items import NAMED_TESTS, Item, items_of
 from pytest_iterctl.feedback.layout import Block, Section, laid_out, whole_page
-from pytest_iterctl.feedback.movement import Movement, movement, same_failures
+from pytest_iterctl.feedback.movement import Movement, movement
 from pytest_iterctl.text import fence, one_line, strip_escapes, workflow_safe
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "feedback_document",
     "long_form",
     "movement",
-    "same_failures",
     "summary_of",
     "text_form",
     "whole_form",

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
-from pytest_iterctl.control.signature import exact, normalised
+from pytest_iterctl.control.signature import exact
 from pytest_iterctl.feedback.causes import sorted_names
 
-__all__ = ["Movement", "movement", "same_failures"]
+__all__ = ["Movement", "movement"]
 
 _WITH_A_VERDICT = {Outcome.PASSED, Outcome.FAILED}
 
@@ -81,15 +81,6 @@ def movement(
         certain=passed_now is not None or current.counts.tests >= previous.counts.tests,
         gone=sorted_names(left - fixed if judged else ()),
     )
-
-
-def same_failures(previous: SuiteEvidence | None, current: SuiteEvidence) -> bool:
-    """Whether nothing at all has moved: the same tests fail in the same way."""
-    if previous is None or previous.passed or current.passed or set(previous.failing) != set(current.failing):
-        return False
-    if previous.failures or current.failures:
-        return {exact(failure) for failure in previous.failures} == {exact(failure) for failure in current.failures}
-    return previous.outcome is current.outcome and normalised(previous.reason) == normalised(current.reason)
 
 
 def _signatures(suite: SuiteEvidence) -> Mapping[str, frozenset[str]]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pytest_iterctl.agents.transcript import SessionTotals
 from pytest_iterctl.control.evidence import TurnEvidence
+from pytest_iterctl.control.hopeless import is_stuck, tried
 from pytest_iterctl.control.state import Attempt, TaskState
-from pytest_iterctl.feedback.movement import same_failures
 from pytest_iterctl.plan.frozen import NamedAgent
 
 __all__ = ["Session", "session_for"]
@@ -38,14 +38,11 @@ def session_for(task: TaskState, attempt: Attempt, agent: NamedAgent) -> Session
         return Session()
     turns = [turn for each in task.attempts for turn in each.turns if turn.agent == agent.name]
     last = turns[-1] if turns else None
-    if last is None or not last.session_id or not last.outcome.took_its_turn or _is_stuck(task):
+    if last is None or not last.session_id or not last.outcome.took_its_turn:
+        return Session()
+    if is_stuck(tried(task.attempts), after=task.forgiven, whatever_changed=True):
         return Session()
     return Session(last.session_id, _totals(turns, last.session_id))
-
-
-def _is_stuck(task: TaskState) -> bool:
-    judged = [attempt.suite for attempt in task.attempts if attempt.iteration > 0 and attempt.suite is not None]
-    return len(judged) > 1 and same_failures(judged[-2], judged[-1])
 
 
 def _totals(turns: list[TurnEvidence], session: str) -> SessionTotals:

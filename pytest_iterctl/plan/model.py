@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
@@ -163,15 +164,29 @@ class Limits(Value):
 Times = Annotated[int, Field(ge=0, le=1000)]
 
 
+def _from(least: int) -> Callable[[int], int]:
+    def checked(times: int) -> int:
+        if 0 < times < least:
+            raise ValueError(f"is less than it takes to tell: 0 for never, or {least} and more")
+        return times
+
+    return checked
+
+
 class Patience(Value):
     """When it is of no use to go on: times, and 0 for a rule that is off. Progress begins anew."""
 
     no_change: Times = Field(default=2, description="iterations in a row in which the agent changed nothing")
-    same_diff: Times = Field(default=2, description="iterations whose change is the very same")
-    same_failures: Times = Field(
-        default=3, description="iterations in a row with the same failures, each with another change"
+    same_diff: Annotated[Times, AfterValidator(_from(2))] = Field(
+        default=2, description="iterations whose change is the very same (0, or 2 and more)"
     )
-    alternating: Times = Field(default=4, description="iterations in a row whose failures alternate between two kinds")
+    same_failures: Annotated[Times, AfterValidator(_from(2))] = Field(
+        default=3, description="iterations in a row with the same failures, each with another change (0, or 2 and more)"
+    )
+    alternating: Annotated[Times, AfterValidator(_from(3))] = Field(
+        default=4,
+        description="iterations in a row whose failures alternate between two kinds (0, or 3 and more)",
+    )
     no_progress: Times = Field(default=3, description="iterations in which none was better than the best before them")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from pytest_iterctl.control.events import StrategyChosen
-from pytest_iterctl.control.evidence import Change, Counts, Failure, Outcome, SuiteEvidence
+from pytest_iterctl.control.evidence import Change, Counts, Failure, Frame, Outcome, SuiteEvidence
 from pytest_iterctl.control.hopeless import hopeless, is_stuck, tried
 from pytest_iterctl.control.state import Attempt
 from pytest_iterctl.control.strategies import named
@@ -59,7 +60,8 @@ def why(*steps: str, patience: Patience | None = None, afresh: bool = True) -> s
     ("steps", "reason"),
     [
         (("abcd!", "abcd!"), "the agent changed nothing 2 times in a row"),
-        (("abc", "abd", "abc=1"), "the change of iteration 3 is that of iteration 1 again"),
+        (("abcd", "abce", "abcd=1"), "the change of iteration 3 is that of iteration 1 again"),
+        (("abc", "abcd", "abce", "abcd=2"), "the change of iteration 4 is that of iteration 2 again"),
         (("abcd", "abcd", "abcd*"), "the same failures 3 times, each time with another change"),
         (("abc", "abd", "abc", "abd"), "the failures alternate between two kinds for 4 iterations"),
         (("ab", "abc", "abd", "abe"), "no iteration has been better than iteration 1 in 3 iterations"),
@@ -93,6 +95,10 @@ def test_what_is_hopeless_is_said_with_its_reason(steps: tuple[str, ...], reason
         ("abc", "abd", "ab", "ac", "a"),
         # Other failures each time, for another reason each time.
         ("abcD", "abCd"),
+        # Back to the best after a wrong way, once.
+        ("abc", "abcde", "abc=1", "ab"),
+        # An idle turn, progress, and the tree of before once more.
+        ("abc", "abc!", "ab", "abc=1", "a"),
         # One big step at the end of a long way.
         ("abc", "abd", "ab", "ac", "ad", "a"),
     ],
@@ -118,11 +124,19 @@ def test_failures_that_are_nearly_the_same_are_the_same() -> None:
     assert not why("abcdefghi", "abcd", "abcdefghi*", patience=Patience(no_progress=0, alternating=0))
 
 
+@pytest.mark.parametrize(("rule", "least"), [("same_diff", 2), ("same_failures", 2), ("alternating", 3)])
+def test_a_threshold_that_could_tell_nothing_is_refused(rule: str, least: int) -> None:
+    assert Patience(**{rule: 0}) != Patience(**{rule: least})
+    for times in range(1, least):
+        with pytest.raises(ValidationError, match=f"0 for never, or {least} and more"):
+            Patience(**{rule: times})
+
+
 @pytest.mark.parametrize("rule", list(Patience.model_fields))
 def test_each_rule_can_be_switched_off_and_has_its_own_threshold(rule: str) -> None:
     steps = {
         "no_change": ("abcd!", "abcd!", "abcd!", "abcd!"),
-        "same_diff": ("abc", "abd=1", "abe=1", "abf=1"),
+        "same_diff": ("abcd", "abce=1", "abcf=1", "abcg=1"),
         "same_failures": ("abcd", "abcd", "abcd*", "abcd*"),
         "alternating": ("abcd", "efgh", "abcd", "efgh", "abcd"),
         "no_progress": ("abcde", "fghia", "bcdef", "ghiab"),
@@ -140,7 +154,57 @@ def test_a_person_begins_anew_and_so_does_progress() -> None:
     assert why(*stuck)
     assert not why(*stuck[:-1], "a")
     since = tried([attempt for attempt in history(*stuck) if attempt.iteration >= 3])
-    assert not hopeless(since, Patience(), may_start_afresh=True)
+    assert not hopeless(since, Patience(), may_start_afresh=True, after=3)
+
+
+def test_what_a_person_has_answered_is_only_what_later_ones_are_compared_with() -> None:
+    idle = ("abc", "abc!", "abc!", "abc!")
+    assert why(*idle[:-1])
+    since = tried([attempt for attempt in history(*idle) if attempt.iteration >= 3])
+    assert not hopeless(since, Patience(), may_start_afresh=True, after=3)
+    twice = tried([attempt for attempt in history(*idle, "abc!") if attempt.iteration >= 3])
+    assert "2 times in a row" in hopeless(twice, Patience(), may_start_afresh=True, after=3)
+    again = tried([attempt for attempt in history("abc", "abcd", "abcd=1") if attempt.iteration >= 1])
+    assert not hopeless(again, Patience(), may_start_afresh=True, after=1)
+
+
+def one_test(*messages: str, sources: tuple[str, ...] = ()) -> tuple[Attempt, ...]:
+    """One test that fails each time, at another line where `sources` says so."""
+    attempts = []
+    for number, message in enumerate(messages):
+        source = sources[number] if sources else "assert work() == wanted"
+        frames = (Frame(path="t.py", line=number + 1, function="test_a", source=source),)
+        failed = Failure(test="t.py::test_a", kind="AssertionError", message=message, frames=frames)
+        evidence = SuiteEvidence(
+            outcome=Outcome.FAILED, counts=Counts(tests=1, failed=1), failures=(failed,), failing=("t.py::test_a",)
+        )
+        attempts.append(Attempt(number, suite=evidence, made=f"tree-{number}", change=Change(file_count=1)))
+    return tuple(attempts)
+
+
+def test_who_mends_one_test_line_by_line_gets_on() -> None:
+    lines = tuple(f"assert part_{letter}() == {letter!r}" for letter in "abcdefgh")
+    wrong = tuple(f"assert None == {letter!r}" for letter in "abcdefgh")
+    for end in range(2, len(lines) + 1):
+        done = tried(one_test(*wrong[:end], sources=lines[:end]))
+        assert not hopeless(done, Patience(), may_start_afresh=True)
+    back = tried(one_test(*wrong[:4], wrong[1], sources=(*lines[:4], lines[1])))
+    assert "no iteration has been better" in hopeless(back, Patience(), may_start_afresh=True)
+
+
+def test_who_finds_one_missing_module_after_the_other_gets_on() -> None:
+    def missing(number: int) -> Attempt:
+        name = f"part_{number}"
+        failed = Failure(test="t.py", kind="ModuleNotFoundError", message=f"No module named {name!r}", phase="collect")
+        evidence = SuiteEvidence(outcome=Outcome.COLLECTION_ERROR, failures=(failed,), failing=("t.py",))
+        return Attempt(number, suite=evidence, made=f"tree-{number}", change=Change(file_count=1))
+
+    assert not hopeless(tried([missing(number) for number in range(8)]), Patience(), may_start_afresh=True)
+
+
+def test_who_guesses_at_one_value_does_not_get_on() -> None:
+    guesses = tried(one_test(*(f"assert {number} == 42" for number in (1, 7, 3, 9))))
+    assert "no iteration has been better" in hopeless(guesses, Patience(), may_start_afresh=True)
 
 
 def test_stuck_is_the_same_twice_with_another_change() -> None:
@@ -149,17 +213,33 @@ def test_stuck_is_the_same_twice_with_another_change() -> None:
     assert not is_stuck(tried(history("abcd", "abc")))
     assert not is_stuck(tried(history("abcd")))
     assert not is_stuck(tried(history("abcd", "")))
+    assert is_stuck(tried(history("abcd", "abcd!")), whatever_changed=True)
+    assert not is_stuck(tried(history("abcd", "abcd")), after=1)
+
+
+def test_who_mends_one_of_many_each_time_is_not_stuck() -> None:
+    # Nine of ten failures are the same, and yet it gets on.
+    for end in range(1, 9):
+        assert not is_stuck(
+            tried(history(*("abcdefghij"[number:] for number in range(1, end + 1)), baseline="abcdefghij"))
+        )
+    assert is_stuck(tried(history("abcdefghi", "abcdefghij", baseline="abcdefghij")))
 
 
 WORDS = st.text(alphabet="abcdefghij", max_size=6).map(lambda word: "".join(sorted(set(word))))
 
 
-@given(st.lists(WORDS, min_size=1, max_size=12))
-def test_whoever_gets_better_every_time_is_never_cut(words: list[str]) -> None:
-    better = sorted({len(word): word for word in words if word}.values(), key=len, reverse=True)
-    steps = [word for word in better if len(word) < 4]
+@given(st.permutations("abcdefghij"), st.lists(st.sampled_from(["same", "worse"]), max_size=9))
+def test_whoever_gets_better_every_other_time_is_never_cut(order: list[str], between: list[str]) -> None:
+    """One failure less each time, and between two of these perhaps one iteration that was no better."""
+    steps: list[str] = []
+    for number in range(1, len(order)):
+        steps.append("".join(sorted(order[number:])))
+        if number <= len(between):
+            steps.append("".join(sorted(order[number - (between[number - 1] == "worse") :])))
     for end in range(1, len(steps) + 1):
-        assert not why(*steps[:end])
+        done = tried(history(*steps[:end], baseline="abcdefghij"))
+        assert not hopeless(done, Patience(), may_start_afresh=True), steps[:end]
 
 
 @given(st.lists(st.tuples(WORDS, st.sampled_from(["", "!", "*"])), min_size=1, max_size=20))

@@ -51,6 +51,27 @@ def test_each_history_has_its_name(ends: tuple[str, ...], name: str, text: str) 
     assert (found.name, found.text) == (name, text)
 
 
+def failing(*trials: tuple[str, str]) -> tuple[Trial, ...]:
+    """One trial per pair: the test that fails and what at."""
+    return tuple(
+        Trial(number, "1 failed", frozenset({test}), changed=True, signatures=frozenset({error}))
+        for number, (test, error) in enumerate(trials, 1)
+    )
+
+
+def test_the_same_test_with_another_error_each_time_is_no_identical_error() -> None:
+    found = detect(failing(("t", "no x"), ("t", "no y"), ("t", "no z")))
+    assert (found.name, found.text) == ("unsteady", "the same test fails in 3 iterations, each time with another error")
+    found = detect(failing(("t", "no x"), ("t", "no y"), ("t", "no y")))
+    assert (found.name, found.text) == ("repeated_identical_error", "the same test fails in 2 iterations")
+
+
+def test_a_test_whose_name_has_a_random_id_is_the_same_test() -> None:
+    ids = ("1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d")
+    found = detect(failing(*((f"t[{each}]", "no x") for each in ids)))
+    assert found.name == "repeated_identical_error"
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

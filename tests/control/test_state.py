@@ -83,7 +83,7 @@ _SIMPLE: dict[object, st.SearchStrategy[object]] = {
     # These check what they hold, so they are made of what they accept.
     Agent: st.builds(Agent, command=st.just(("agent", "-x")), timeout=st.none() | st.floats(0.5, 1e6), env=st.just({})),
     Prepare: st.builds(Prepare, commands=st.just((("make", "all"),)), files=st.just(("built",))),
-    Patience: st.builds(Patience, **dict.fromkeys(Patience.model_fields, st.integers(0, 1000))),
+    Patience: st.builds(Patience, **dict.fromkeys(Patience.model_fields, st.sampled_from([0, 3, 1000]))),
     TestCommand: st.builds(TestCommand, command=st.just(("npm", "test")), junit=st.just("*.xml")),
     Question: st.builds(
         Question,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_iterctl.control.evidence import Counts, Failure, Outcome, SuiteEvidence
-from pytest_iterctl.feedback.movement import Movement, movement, same_failures
+from pytest_iterctl.feedback.movement import Movement, movement
 
 
 def suite(failing: dict[str, str], *, outcome: Outcome = Outcome.FAILED, tests: int = 10) -> SuiteEvidence:
@@ -45,21 +45,6 @@ def test_a_pass_has_fixed_everything() -> None:
 def test_a_test_without_details_on_one_side_is_taken_for_the_same() -> None:
     unseen = suite({"a": "x"}).model_copy(update={"failures": ()})
     assert movement(unseen, suite({"a": "y"})).same == ("a",)
-
-
-def test_the_same_failures_are_known_again() -> None:
-    first = suite({"a": "no /one/x.txt", "b": "y"})
-    assert same_failures(first, suite({"b": "y", "a": "no /two/x.txt"}))
-    assert not same_failures(first, suite({"a": "no /one/x.txt"}))
-    assert not same_failures(first, suite({"a": "no /one/x.txt", "b": "z"}))
-    assert not same_failures(None, first)
-    assert not same_failures(first, suite({}, outcome=Outcome.PASSED))
-
-
-def test_ends_without_any_failure_are_compared_by_their_reason() -> None:
-    late = SuiteEvidence(outcome=Outcome.TIMED_OUT, reason="timed out after 3 s")
-    assert same_failures(late, SuiteEvidence(outcome=Outcome.TIMED_OUT, reason="timed out after 4 s"))
-    assert not same_failures(late, SuiteEvidence(outcome=Outcome.CRASHED, reason="timed out after 3 s"))
 
 
 def test_only_what_passed_is_fixed() -> None:
