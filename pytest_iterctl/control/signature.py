@@ -53,11 +53,15 @@ _CHANGING = re.compile(
     r"(?P<address>0x[0-9a-fA-F]+)"
     r"|(?P<uuid>[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)"
     r"|(?P<hash>[0-9a-fA-F]{32,}+\b)"
+    r"|(?P<word>(?!\d++e\d++\b)(?=[0-9]{0,30}[a-f])(?=[a-f]{0,30}[0-9])[0-9a-f]{7,31}\b)"
+    r"|(?P<epoch>1\d{9}(?:\.\d+)?\b)"
     r"|(?P<time>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
     r"|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b)"
     r"|(?P<duration>\d+(?:\.\d+)?(?:e-?\d+)?[ ]?(?:ns|us|µs|ms|s|secs?|seconds?|minutes?|mins?|hours?)\b))"
     r"|(?P<line>line \d+)"
     r"|(?P<process>(?:pid|PID|[Pp]rocess|[Tt]hread)[ =:#-]{1,3}\d+)"
+    r"|(?P<port>[Pp]ort[ =:]{1,2}\d{4,5}\b)"
+    r"|(?P<identity>id=['\"]?\d{9,})"
     rf"|(?P<temporary>{_TEMPORARY_NAME})"
     rf"|(?P<drive>(?:file:/|[A-Za-z]:)[\\/]/?{_FOLDERS}))"
     rf"|[/:](?:(?<=:)(?<=[\w\])>\"']:)(?P<place>\d+(?::\d+)?\b)|(?<=/)(?<![\w./:\\]/)(?P<path>{_FOLDERS}))"
@@ -67,10 +71,14 @@ _STANDS_FOR = {
     "address": "0x…",
     "uuid": "<uuid>",
     "hash": "<hash>",
+    "word": "<hash>",
+    "epoch": "<time>",
     "time": "<time>",
     "duration": "<duration>",
     "line": "line N",
     "process": "<process>",
+    "port": "port N",
+    "identity": "id=N",
     "place": ":N",
     "temporary": "<tmp>",
 }

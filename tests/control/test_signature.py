@@ -66,6 +66,11 @@ def test_any_failure_has_two_short_signatures(failure: Failure) -> None:
         ('File "calc.py", line 12', 'File "calc.py", line 15'),
         ("calc.py:12: in double", "calc.py:15: in double"),
         ("pid 4711 is gone", "pid 99 is gone"),
+        ("assert <MagicMock id='140234567890123'> == 1", "assert <MagicMock id='139999999990001'> == 1"),
+        ("no request 'req-9f8e7d6c'", "no request 'req-12ab34cd'"),
+        ("commit 1a2b3c4 is not there", "commit 9f8e7d6c5b4a is not there"),
+        ("nothing listens at port 53412", "nothing listens at port 40001"),
+        ("made at 1763590000.123", "made at 1763599999.9"),
         ("assert {'a', 'b', 'c'} == {1}", "assert {'c', 'a', 'b'} == {1}"),
         ("Extra items in the left set:\n'a'\n'b'", "Extra items in the left set:\n'b'\n'a'"),
     ],
@@ -113,6 +118,8 @@ def test_signatures_outlive_the_order_of_a_set(elements: set[str], chance: rando
         ("ValueError: can't use 'x'", "ValueError: can't use \"it's\""),
         ("ValueError: got [1, 2]", "ValueError: got [(3, 'x'), {}]"),
         ("ValueError: got None", "ValueError: got -1.5e3"),
+        ("ValueError: got 1234567", "ValueError: got 7654321"),
+        ("ValueError: got 3.14159e12", "ValueError: got 2.71828e12"),
     ],
 )
 def test_other_values_are_the_same_cause_and_not_the_same_failure(one: str, other: str) -> None:
