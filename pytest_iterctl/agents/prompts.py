@@ -39,6 +39,7 @@ class GeneratePrompt:
     may_change: tuple[str, ...] = ()
     kind: str = ""  # of failure, and what to do about it
     part_of: int = 0  # how many causes there are, where only the first is told
+    put_back: int | None = None  # the iteration whose tree this is again
 
     def render(self) -> str:
         parts = [f"# Task {self.task}", "", self.asked.strip() or "Make the failing tests pass."]
@@ -50,6 +51,12 @@ class GeneratePrompt:
             parts += ["", "## What went beyond the task", "", f"{_TRESPASS} {_DATA}", "", told]
         if self.changed_nothing:
             parts += ["", "The last iteration changed no file at all. Change the code, or say why that is wrong."]
+        if self.put_back is not None:
+            what = f"what iteration {self.put_back} left" if self.put_back else "what it was before the first iteration"
+            parts += [
+                "",
+                f"The files were put back to {what}, the best so far. Later changes are gone; begin from there.",
+            ]
         parts += ["", "## What fails now", ""]
         if self.kind:
             parts += [self.kind, ""]

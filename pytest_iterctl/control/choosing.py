@@ -32,12 +32,14 @@ def chosen_strategy(
     for_reviewer = attempt.choice_is_due
     after_agent = for_reviewer or bool(attempt.failed_turns)
     analysis = _failed_call(attempt) if after_agent else _last(task, iteration)
+    done = tried(task.attempts)
     choice = choose(
         Circumstances(
             mode=task.settings.strategy,
             analysis=analysis,
-            stuck=is_stuck(tried(task.attempts), after=task.forgiven),
+            stuck=is_stuck(done, after=task.forgiven),
             causes=causes,
+            ahead=len(done) > 1 and done[-1].rank > done[-2].rank,
             more_agents=task.has_more_agents and not for_reviewer,
             after_agent=after_agent,
             again=after_agent and analysis is not None and _is_again(attempt, analysis),
@@ -48,8 +50,11 @@ def chosen_strategy(
         )
     )
     strategy = choice.strategy
-    if strategy.next_agent and (for_reviewer or not task.has_more_agents):
+    # Only who failed is replaced, also by a strategy that is pinned or that a hook names.
+    if strategy.next_agent and (for_reviewer or not after_agent or not task.has_more_agents):
         strategy = strategy.model_copy(update={"next_agent": False})
+    factor = strategy.timeout_factor
+    told = "No agent failed, so none is replaced." if choice.strategy.next_agent and not after_agent else ""
     at = task.agent_at + strategy.next_agent
     agents = (task.task.agent, *task.task.fallback)
     agent = task.task.reviewers[len(attempt.reviews)] if for_reviewer else agents[min(at, len(agents) - 1)]
@@ -61,7 +66,7 @@ def chosen_strategy(
         error_type=analysis.error_type if analysis is not None else "",
         stage=analysis.stage if analysis is not None else "",
         agent=agent.name if agent is not None else "",
-        note=_note(state, task, attempt, strategy.timeout_factor),
+        note=" ".join(filter(None, (_note(state, task, attempt, analysis, factor), told))),
         start_from=_start(task, attempt) if strategy.from_best and not after_agent else "",
         for_reviewer=for_reviewer,
     )
@@ -87,25 +92,34 @@ def _last(task: TaskState, iteration: int) -> Analysis | None:
 def _start(task: TaskState, attempt: Attempt) -> str:
     """The best attempt's snapshot, if the work tree holds another one of the agent's."""
     best = best_attempt(task)
-    # Where the iteration began with a snapshot of its own, somebody else has been at work in the tree.
-    if best is None or best.iteration >= attempt.iteration or attempt.snapshot("start"):
+    # Where other tasks have worked in the tree since, what was best lies below their work.
+    if best is None or best.iteration >= attempt.iteration or task.floor_iteration >= attempt.iteration > 0:
         return ""
     commit = best.latest_snapshot if best.iteration else task.base
     same = best.tree == task.latest_tree if best.iteration else task.base_tree == task.latest_tree
     return "" if same or not commit else commit
 
 
-def _note(state: RunState, task: TaskState, attempt: Attempt, factor: float) -> str:
+def _note(state: RunState, task: TaskState, attempt: Attempt, analysis: Analysis | None, factor: float) -> str:
     """More time than the safety level leaves is not to be had, and that is said."""
     if factor == 1.0:
         return ""
-    wanted = task.settings.timeout * task.timeout_factor * factor
+    wanted = _time_of(task, attempt, analysis.stage if analysis is not None else "") * task.timeout_factor * factor
     left = allowance(limits_of(state), spent(state, attempt), wanted, in_iteration=attempt.iteration > 0)
     return (
         f"{left.limit} leaves {format_duration(max(left.seconds, 0.001))}, not {format_duration(wanted)}"
         if left.limit
         else ""
     )
+
+
+def _time_of(task: TaskState, attempt: Attempt, stage: str) -> float:
+    """What the stage that took too long has without a strategy."""
+    if stage == "test":
+        return task.settings.test_timeout
+    reviewers = task.task.reviewers
+    who = reviewers[min(len(attempt.reviews), len(reviewers) - 1)] if stage == "review" and reviewers else task.agent
+    return (who.spec.timeout if who is not None else None) or task.settings.timeout
 
 
 def lessons(task: TaskState) -> Iterator[tuple[str, str, bool]]:

@@ -23,6 +23,7 @@ __all__ = [
     "attempt_text",
     "backoff",
     "best_attempt",
+    "failed_alike",
     "gave_up",
     "held_back",
     "incident",
@@ -85,7 +86,7 @@ def gave_up(state: RunState, task: TaskState, attempt: Attempt) -> str:
     turn = attempt.all_turns[-1] if attempt.all_turns else None
     if turn is None:
         return ""
-    if twice := _failed_alike(attempt):
+    if twice := failed_alike(attempt):
         return twice
     if not attempt.review_turns and task.agent is not None and turn.agent != task.agent.name:
         return ""  # another one is asked now
@@ -108,7 +109,7 @@ def gave_up(state: RunState, task: TaskState, attempt: Attempt) -> str:
     return ""
 
 
-def _failed_alike(attempt: Attempt) -> str:
+def failed_alike(attempt: Attempt) -> str:
     """What does not go away by itself, twice: of one agent, or of one and of the other that took over from it."""
     stage: Stage = "review" if attempt.review_turns else "generate"
     turns = attempt.review_turns or attempt.turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 from pytest_iterctl.control.decision import Decision
@@ -31,6 +32,7 @@ from pytest_iterctl.plan.model import Limits
 __all__ = ["Attempt", "Entry", "RunState", "TaskState", "TaskStatus"]
 
 TaskStatus = Literal["waiting", "running", "proceed", "escalated", "stopped", "aborted"]
+_MOST_TIMES = 1000.0
 _UNFINISHED = frozenset({TurnOutcome.ASKED, TurnOutcome.TOOLS_DENIED, TurnOutcome.OUT_OF_BUDGET})
 
 
@@ -229,13 +231,9 @@ class TaskState:
 
     @property
     def timeout_factor(self) -> float:
-        """How much longer than usual things may take: each choice of more time in a row adds to those before it."""
-        factor = 1.0
-        for choice in (choice for attempt in reversed(self.attempts) for choice in reversed(attempt.choices)):
-            if choice.strategy.timeout_factor == 1.0:
-                break
-            factor *= choice.strategy.timeout_factor
-        return factor
+        """How much longer than usual things may take: what was once too slow would be so again with the old time."""
+        factors = (choice.strategy.timeout_factor for attempt in self.attempts for choice in attempt.choices)
+        return min(max(prod(factors), 1 / _MOST_TIMES), _MOST_TIMES)
 
     @property
     def before_turn(self) -> str:

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Outcome, TurnOutcome
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
-from pytest_iterctl.control.standing import backoff, gave_up, held_back, limits_of, review_is_due, run_exit_code, spent
+from pytest_iterctl.control.standing import (
+    backoff,
+    failed_alike,
+    gave_up,
+    held_back,
+    limits_of,
+    review_is_due,
+    run_exit_code,
+    spent,
+)
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.plan.frozen import NamedAgent
@@ -260,6 +269,8 @@ def _generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
         return Decide(task.id, attempt.iteration)
     if exhausted(limits_of(state), spent(state, attempt), new_iteration=False):
         return Decide(task.id, attempt.iteration)
+    if failed_alike(attempt):
+        return Decide(task.id, attempt.iteration)  # nobody else is called after two, so nobody else is chosen
     if len(attempt.choices) <= attempt.failed_turns:
         return ChooseStrategy(task.id, attempt.iteration)
     if gave_up(state, task, attempt):

@@ -34,7 +34,7 @@ class Strategy(Value):
     backoff: Backoff | None = Field(default=None, description="how waits grow (None: as the settings say)")
     workers: int | None = Field(default=None, description="processes that run tests at once (None: as asked for)")
     next_agent: bool = Field(default=False, description="the next agent of the task's list is called")
-    cache: bool = Field(default=True, description="pytest's cache and compiled files of earlier runs are used")
+    cache: bool = Field(default=True, description="pytest's cache of earlier runs is used")
     fresh_session: bool = Field(default=False, description="the agent begins a new session")
     from_best: bool = Field(default=False, description="it begins with the best attempt so far")
     only_first_cause: bool = Field(default=False, description="of several causes the agent is told the first")
@@ -47,7 +47,7 @@ BUILT_IN = (
     Strategy(
         name="fallback-providers",
         priority=7,
-        handles=("rate_limit", "api_error", "service_unavailable", "network", "auth"),
+        handles=("rate_limit", "api_error", "service_unavailable", "network", "auth", "validation"),
         next_agent=True,
         cache=False,
     ),
@@ -91,6 +91,7 @@ class Circumstances:
     analysis: Analysis | None = None
     stuck: bool = False  # the last two iterations failed in the same way, though the change was another
     causes: int = 0
+    ahead: bool = False  # the last iteration was better than the one before it
     more_agents: bool = False
     after_agent: bool = False  # the agent failed, and the same iteration goes on
     again: bool = False  # the call before failed in the same way
@@ -132,18 +133,43 @@ def choose(given: Circumstances) -> Choice:
         return Choice(DEFAULT, "")
     if given.first and given.mode != "aggressive":
         return Choice(DEFAULT, "the first try")
+    if given.first:
+        return _by_what_was_learned(given, analysis)
     candidates = tuple(_candidates(given, analysis.error_type))
     if not candidates:
         return Choice(DEFAULT, f"nothing else is meant for {analysis.error_type}")
-    if given.first:
-        candidates = tuple(each for each in candidates if _known(given, each).succeeded)
-        if not candidates:
-            return Choice(DEFAULT, "the first try, and nothing has been learned yet")
-    best = max(candidates, key=lambda each: (_known(given, each).rate, each.priority))
-    known = _known(given, best)
-    told = f"{known.succeeded} of {known.succeeded + known.failed} times it helped" if known != Learned() else ""
-    why = _reason(given, best, analysis)
-    return Choice(best, f"{why} ({told})" if told else why)
+    best = _best(given, candidates)
+    if analysis.error_type in _CODE and not given.stuck and _is_worse_than_default(given, best):
+        return Choice(DEFAULT, f"{best.name} has helped less often{_told(given, best)}")
+    return Choice(best, f"{_reason(given, best, analysis)}{_told(given, best)}")
+
+
+def _is_worse_than_default(given: Circumstances, strategy: Strategy) -> bool:
+    """Only of one that was tried: otherwise nothing but the default would ever be."""
+    known = _known(given, strategy)
+    return known != Learned() and known.rate < _known(given, DEFAULT).rate
+
+
+def _told(given: Circumstances, strategy: Strategy) -> str:
+    known = _known(given, strategy)
+    return f" ({known.succeeded} of {known.succeeded + known.failed} times it helped)" if known != Learned() else ""
+
+
+def _by_what_was_learned(given: Circumstances, analysis: Analysis) -> Choice:
+    """Before anything was tried here: whatever has helped most often after this type of error."""
+    worked = [
+        each
+        for each in (*BUILT_IN, *given.added)
+        if _known(given, each).succeeded and not each.next_agent and not each.only_first_cause
+    ]
+    if not worked:
+        return Choice(DEFAULT, "the first try, and nothing has been learned yet")
+    best = _best(given, worked)
+    return Choice(best, f"the first try, after {analysis.error_type} before{_told(given, best)}")
+
+
+def _best(given: Circumstances, candidates: Iterable[Strategy]) -> Strategy:
+    return max(candidates, key=lambda each: (_known(given, each).rate, each.priority))
 
 
 def _known(given: Circumstances, strategy: Strategy) -> Learned:
@@ -163,9 +189,9 @@ def _candidates(given: Circumstances, error: ErrorType) -> Iterable[Strategy]:
     if error in _CODE and not given.after_agent:
         if given.stuck:
             yield _named("fresh-context")
-        elif given.causes >= MANY_CAUSES:
+        elif given.causes >= MANY_CAUSES and not given.ahead:
+            # Whoever gets on with all of them at once is not held up.
             yield _named("narrow")
-            yield DEFAULT
 
 
 def _named(name: str) -> Strategy:
@@ -179,5 +205,5 @@ def _reason(given: Circumstances, strategy: Strategy, analysis: Analysis) -> str
     if strategy.name == "fresh-context":
         return "the same failures twice, though the change was another"
     if strategy.name == "narrow":
-        return f"{given.causes} causes at once"
+        return f"{given.causes} causes at once, and no progress"
     return f"after {analysis.error_type}"

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -80,12 +80,33 @@ def _kind_of_failure(attempt: Attempt | None) -> str:
     return f"Kind of failure: {found.error_type}. What to do: {found.actions[0]}." if found is not None else ""
 
 
+def _whose_tree(judged: Sequence[Attempt], attempt: Attempt) -> Attempt | None:
+    """The attempt that a strategy has put the work tree back to, which is what there is to be told about now."""
+    commit = next((choice.start_from for choice in reversed(attempt.choices) if choice.start_from), "")
+    if not commit:
+        return None
+    return next((each for each in judged if each.latest_snapshot == commit), judged[0] if judged else None)
+
+
 class Past(TypedDict):
     """What feedback compares an iteration with."""
 
     previous: SuiteEvidence | None
     passed_before: frozenset[str]
     passed_now: frozenset[str]
+
+
+def _about(past: Past, suite: SuiteEvidence) -> Past:
+    """The past of these failures alone, so that the others are not taken for tests that are gone."""
+    previous = past["previous"]
+    if previous is not None:
+        previous = previous.model_copy(
+            update={
+                "failures": tuple(each for each in previous.failures if each.test in suite.failing),
+                "failing": tuple(test for test in previous.failing if test in suite.failing),
+            }
+        )
+    return {**past, "previous": previous}
 
 
 class Stages:
@@ -422,19 +443,20 @@ class Stages:
         return {"max_cost": max(cost, 0.0), "max_turns": max(limits.max_calls_per_iteration - used.iteration_calls, 0)}
 
     def _generate_prompt(self, task: TaskState, iteration: int) -> tuple[str, dict[str, object]]:
+        attempt = attempt_at(self.state, task, iteration)
         judged = [attempt for attempt in task.attempts if attempt.suite is not None]
-        last = judged[-1] if judged else None
+        last = _whose_tree(judged, attempt) or (judged[-1] if judged else None)
         suite = last.verdict if last is not None else None
-        strategy = attempt_at(self.state, task, iteration).strategy
-        causes = len(group(suite.failures)) if suite is not None and strategy.only_first_cause else 0
-        if suite is not None and causes:
-            suite = first_cause(suite)
+        causes = len(group(suite.failures)) if suite is not None and attempt.strategy.only_first_cause else 0
         reviews = (*last.reviews, *objections(last)) if last is not None else ()
         past = self.past(task, last.iteration if last is not None else 0)
         key = f"{self._prefix(task)}feedback@{iteration}"
         where = f"memory key {key}"
         if suite is not None:
             self._put(key, "generate", "", whole_form(suite, reviews, **past))
+        if suite is not None and causes:
+            suite = first_cause(suite)
+            past = _about(past, suite)
         document = feedback_document(suite, reviews, where=where, **past) if suite is not None else {}
         tried = [each for each in task.attempts if each.iteration > 0 and (each.suite is not None or each.destroyed)]
         recent = [each for each in task.attempts if each.iteration <= iteration][-2:]
@@ -454,6 +476,7 @@ class Stages:
             may_change=(*task.settings.may_change, *task.released),
             kind=_kind_of_failure(last),
             part_of=causes,
+            put_back=last.iteration if last is not None and last is _whose_tree(judged, attempt) else None,
         ).render()
         return prompt, document
 

@@ -123,10 +123,33 @@ def test_the_same_failures_twice_begin_afresh_from_the_best_attempt(project: Pro
     # The agent changed nothing in iteration 4, so what it found there is what it was given.
     last = project.git("show", f"{history(ran)[3]['snapshot']}:calc.py")
     assert last == half.strip()
+    # And what it is told is about these files.
+    prompt = project.calls[3]["prompt"]
+    assert "The files were put back to what iteration 1 left, the best so far." in prompt
+    assert "put back to" not in project.calls[2]["prompt"]
 
 
 @pytest.mark.slow
-def test_with_many_causes_the_agent_is_told_the_first(project: Project) -> None:
+def test_the_best_attempt_is_found_again_although_protected_files_were_put_back(project: Project) -> None:
+    half = "def double(number):\n    return 2 if number else 7\n"
+    worse = "def double(number):\n    return 7 if number < 3 else 0\n"
+    again = "def double(number):\n    return 7 if number < 4 else 0\n"
+    meddled = (project.root / "test_calc.py").read_text() + "\n# mine\n"
+    acts = [{"calc.py": half}, {"calc.py": worse}, {"calc.py": again, "test_calc.py": meddled}]
+    project.agent(*({"write": act} for act in acts), {})
+    patience = {"no_progress": 0}
+    plan(project, agents={"coder": scripted(project)}, settings={"max_iterations": 4, "patience": patience})
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 10, ran.err
+    assert strategies(ran)[3] == ["fresh-context"]
+    snapshot = history(ran)[3]["snapshot"]
+    assert project.git("show", f"{snapshot}:calc.py") == half.strip()
+    assert "# mine" not in project.git("show", f"{snapshot}:test_calc.py")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["narrow", "auto"])
+def test_with_many_causes_the_agent_is_told_the_first(project: Project, strategy: str) -> None:
     names = ("one", "two", "three", "four", "five")
     project.write("calc.py", "".join(f"def {name}():\n    return 0\n\n\n" for name in names))
     tests = "".join(
@@ -137,13 +160,17 @@ def test_with_many_causes_the_agent_is_told_the_first(project: Project) -> None:
     project.agent(
         {"write": {"calc.py": (project.root / "calc.py").read_text() + "# tried\n"}}, {"write": {"calc.py": fixed}}
     )
-    plan(project, agents={"coder": scripted(project)}, settings={"strategy": "narrow"})
+    plan(project, agents={"coder": scripted(project)}, settings={"strategy": strategy})
     ran = project.iterctl("run", "--format", "json")
     assert ran.code == 0, ran.err
+    assert strategies(ran)[1] == ["narrow"]
     prompt = project.calls[1]["prompt"]
     assert "There are 5 causes. This is the first; work on this one alone." in prompt
     assert sum(f"test_{name}" in prompt.partition("## What was tried")[0] for name in names) == 1
     assert "Kind of failure: assertion." in prompt
+    assert "no longer run" not in prompt
+    whole = project.iterctl("memory", ran.json["run"], "feedback@2").out
+    assert all(f"test_{name}" in whole for name in names)
 
 
 @pytest.mark.slow

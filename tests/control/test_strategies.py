@@ -42,9 +42,11 @@ def after(error: ErrorType, **more: object) -> Choice:
         ("assertion", {"stuck": True}, "fresh-context"),
         ("assertion", {"stuck": True, "causes": 9}, "fresh-context"),
         ("import", {"causes": 3}, "default"),
-        ("assertion", {"causes": 9}, "default"),
+        ("assertion", {"causes": 9}, "narrow"),
+        ("assertion", {"causes": 9, "ahead": True}, "default"),
         ("flaky", {"stuck": True}, "default"),
-        ("validation", {"after_agent": True, "more_agents": True}, "default"),
+        ("validation", {"after_agent": True, "more_agents": True}, "fallback-providers"),
+        ("validation", {"after_agent": True}, "default"),
     ],
 )
 def test_the_error_says_which(error: ErrorType, more: dict[str, object], name: str) -> None:
@@ -59,6 +61,15 @@ def test_the_first_is_always_default_unless_aggressive() -> None:
     found = after("timeout", first=True, mode="aggressive", learned=learned)
     assert found.strategy.name == "aggressive-timeout"
     assert "3 of 4 times it helped" in found.why
+
+
+def test_aggressive_begins_with_whatever_has_helped() -> None:
+    learned = {("assertion", "fresh-context"): Learned(5, 0), ("assertion", "default"): Learned(4, 1)}
+    assert after("assertion", first=True, mode="aggressive", learned=learned).strategy.name == "fresh-context"
+    learned[("assertion", "narrow")] = Learned(50, 0)
+    learned[("assertion", "fallback-providers")] = Learned(50, 0)
+    found = after("assertion", first=True, mode="aggressive", learned=learned).strategy.name
+    assert found == "fresh-context"  # nobody has failed yet, and how many causes there are was not seen
 
 
 def test_conservative_never_goes_beyond_default() -> None:
@@ -79,8 +90,11 @@ def test_what_has_helped_comes_before_priority() -> None:
     learned = {("assertion", "narrow"): Learned(0, 8), ("assertion", "default"): Learned(1, 0)}
     assert after("assertion", causes=9, learned=learned).strategy.name == "default"
     # What was learned of other errors says nothing of this one.
-    learned = {("type", "narrow"): Learned(8, 0)}
-    assert after("assertion", causes=9, learned=learned).strategy.name == "default"
+    learned = {("type", "narrow"): Learned(0, 8), ("type", "default"): Learned(8, 0)}
+    assert after("assertion", causes=9, learned=learned).strategy.name == "narrow"
+    # Without a try of it, nothing is known against it.
+    learned = {("assertion", "default"): Learned(8, 0)}
+    assert after("assertion", causes=9, learned=learned).strategy.name == "narrow"
 
 
 @given(
@@ -190,6 +204,47 @@ def test_time_is_doubled_each_time_in_a_row() -> None:
         world.finish(step)
         factors.append(world.state.task("a").timeout_factor)
     assert factors == [1.0, 2.0, 4.0, 8.0]
+
+
+def test_what_was_too_slow_once_keeps_its_time() -> None:
+    late, red = SuiteResult(Outcome.TIMED_OUT), FAILED
+    suites = {("a", 0): [red], ("a", 1): [late], ("a", 2): [red], ("a", 3): [red], ("a", 4): [late]}
+    task = a_task(settings=Settings(max_iterations=6, backoff="none"))
+    world = World(a_plan(task, limits=GENEROUS), Scripted(suites=suites, suite_else=red))
+    factors = []
+    while isinstance(step := world.run(ChooseStrategy), ChooseStrategy):
+        world.finish(step)
+        factors.append(world.state.task("a").timeout_factor)
+    assert factors == [1.0, 2.0, 2.0, 2.0, 4.0, 4.0]
+
+
+def test_nobody_is_announced_who_is_not_called() -> None:
+    world = with_fallback("spare", "last")
+    world.outcomes = Scripted(suites={("a", 0): [FAILED]}, turn_else=TurnResult(TurnOutcome.NOT_LOGGED_IN))
+    world.run()
+    chosen = [choice.agent for attempt in world.state.task("a").attempts for choice in attempt.choices]
+    assert chosen == called(world) == ["coder", "spare"]
+
+
+def test_a_pinned_fallback_begins_with_the_task_s_own_agent() -> None:
+    world = with_fallback("spare", "last", strategy="fallback-providers", max_iterations=3)
+    turns = {("a", 2): [TurnResult(TurnOutcome.RATE_LIMITED), TurnResult()]}
+    world.outcomes = Scripted(suite_else=FAILED, turns=turns)
+    world.run()
+    assert called(world) == ["coder", "coder", "spare", "spare"]
+    notes = [choice.note for attempt in world.state.task("a").attempts for choice in attempt.choices]
+    assert notes == ["No agent failed, so none is replaced."] * 2 + ["", "No agent failed, so none is replaced."]
+
+
+@pytest.mark.parametrize(("timeout", "note"), [(10.0, ""), (300.0, "max_duration_per_iteration leaves ")])
+def test_what_is_left_is_compared_with_the_time_of_what_was_late(timeout: float, note: str) -> None:
+    limits = GENEROUS.model_copy(update={"max_duration_per_iteration": 400.0})
+    task = a_task(settings=Settings(max_iterations=2, timeout=300.0, test_timeout=timeout))
+    world = World(a_plan(task, limits=limits), Scripted(suite_else=SuiteResult(Outcome.TIMED_OUT)))
+    world.run()
+    notes = [choice.note for attempt in world.state.task("a").attempts for choice in attempt.choices]
+    assert notes[1].startswith(note)
+    assert bool(notes[1]) == bool(note)
 
 
 def test_more_time_than_there_is_is_said() -> None:
