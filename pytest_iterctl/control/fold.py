@@ -53,11 +53,16 @@ def apply(state: RunState, entry: Entry) -> RunState:
     event = entry.event
     moved = replace(
         state,
-        clock=max(state.clock, entry.clock),
+        clock=max(state.clock_at_least, entry.clock),
+        waiting=None,
         sequence=entry.sequence,
         began_at=state.began_at or entry.at,
         last_at=entry.at,
     )
+    if state.waiting is not None and isinstance(event, Resumed):
+        # The driver died in it: it is waited for again.
+        cut = state.waiting
+        moved = _in_attempt(moved, cut.task, cut.iteration, lambda a: replace(a, waited=max(a.waited - 1, 0)))
     if isinstance(event, _WORK | Decided) and event.task != state.at_work:
         moved = _taken_up(moved, event.task, state.clock)
     after = _happened(moved, event)
@@ -173,7 +178,7 @@ def _task_event(state: RunState, event: Event) -> RunState:
             return replace(back, open_stage=None)
         case Waited():
             # Written down before it begins, so its time counts from here on: what comes next must know of it.
-            later = replace(state, clock=state.clock + event.seconds)
+            later = replace(state, clock=state.clock + event.seconds, waiting=event, waiting_since=state.clock)
             return _in_attempt(later, event.task, event.iteration, lambda a: replace(a, waited=a.waited + 1))
         case Decided():
             return _decided(state, event)

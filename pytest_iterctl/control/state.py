@@ -15,6 +15,7 @@ from pytest_iterctl.control.events import (
     Settled,
     StageStarted,
     StrategyChosen,
+    Waited,
 )
 from pytest_iterctl.control.evidence import (
     Change,
@@ -283,6 +284,9 @@ class RunState:
     claimed_at: str = ""  # when the last stage began, by the wall's clock and by the run's
     claimed_clock: float = 0.0
     at_work: str = ""
+    #: The wait that is under way, or was when the driver died, and when it began by the run's clock.
+    waiting: Waited | None = None
+    waiting_since: float = 0.0
     stopped_by: str = ""
     interrupted: bool = False
     finished: RunFinished | None = None
@@ -295,6 +299,11 @@ class RunState:
 
     def task(self, task_id: str) -> TaskState:
         return next(task for task in self.tasks if task.id == task_id)
+
+    @property
+    def clock_at_least(self) -> float:
+        """What the clock shows for sure: a wait counts in full before it begins, and may have been cut short."""
+        return self.clock if self.waiting is None else self.waiting_since
 
     @property
     def cost(self) -> float:

@@ -94,7 +94,7 @@ class History:
         self._watchers = tuple(watchers)
         self.state = fold(entries_of(journal, run))
         # A driver that was killed has worked longer than its last event says.
-        self._offset = max(self.state.clock, journal.last_beat(run))
+        self._offset = max(self.state.clock_at_least, journal.last_beat(run))
         self._beaten = 0.0
         self._began = time.monotonic()
 

@@ -10,7 +10,7 @@ from pytest_iterctl.control.events import StageStarted, TurnFinished, Waited
 from pytest_iterctl.control.evidence import Outcome, TurnOutcome
 from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted, out_of_time
 from pytest_iterctl.control.standing import backoff, spent
-from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests
+from pytest_iterctl.control.steps import CallAgent, CallReviewer, RunTests, Wait
 from pytest_iterctl.plan.frozen import Settings
 from pytest_iterctl.plan.model import Limits
 from tests.control.simulator import GENEROUS, ReviewResult, Scripted, SuiteResult, TurnResult, World, a_plan, a_task
@@ -193,6 +193,28 @@ def test_the_time_of_a_wait_counts_before_the_next_call() -> None:
     world.run()
     assert world.events(TurnFinished)[-1].turn.seconds == 8.0
     assert world.state.clock == 30.0
+
+
+def test_a_wait_that_a_crash_cut_short_is_waited_for_again_and_its_rest_is_not_charged() -> None:
+    limited = TurnResult(TurnOutcome.RATE_LIMITED, retry_after=20.0)
+    outcomes = Scripted(suite_else=FAILED, turns={("a", 1): [limited, TurnResult()]})
+    world = World(a_plan(a_task(settings=Settings(max_iterations=1)), limits=GENEROUS), outcomes)
+    step = world.run(Wait)
+    assert isinstance(step, Wait)
+    assert step.seconds == 20.0
+    next(world.perform(step))  # it has begun, and then the driver dies, four seconds into it
+    began = world.clock
+    assert world.state.clock == began + 20.0
+    world.clock += 4.0
+    world.crash()
+    world.resume()
+    assert world.state.clock == began + 4.0
+    again = world.run(Wait)
+    assert isinstance(again, Wait)
+    assert again.seconds == 20.0
+    world.run()
+    assert world.state.clock >= began + 24.0
+    assert sum(isinstance(step, CallAgent) for _, step in world.asked) == 2
 
 
 def test_the_time_that_other_tasks_worked_is_not_time_of_an_iteration_that_rested() -> None:
