@@ -81,9 +81,19 @@ def _limit_patch(limits: tuple[str, ...], safety: str | None) -> SafetyPatch | N
     try:
         return SafetyPatch.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the limits"
-        raise UsageError(f"{where}: {first['msg']}") from None
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "level"
+        option = "--safety" if where == "level" else f"--limit {where}"
+        raise UsageError(f"{option}: got {values.get(where)}", hint=f"expected {_expected(where)}") from None
+
+
+def _expected(name: str) -> str:
+    if name == "level":
+        return "permissive, normal or paranoid"
+    if "duration" in name:
+        return "a duration such as 90s, 5m or 1h"
+    if "cost" in name and name != "require_cost":
+        return "US dollars, 0 to 1000000"
+    return "a number of calls, 1 to 10000" if "calls" in name and name.startswith("max_") else "true or false"
 
 
 def _number(name: str, value: str) -> object:
@@ -91,12 +101,12 @@ def _number(name: str, value: str) -> object:
         return value
     if name == "require_cost" or name.startswith("allow_"):
         if value not in {"true", "false"}:
-            raise UsageError(f"--limit {name}={value}: expected true or false")
+            raise UsageError(f"--limit {name}: got {value}", hint=f"expected {_expected(name)}")
         return value == "true"
     try:
         return int(value) if "calls" in name else float(value)
     except ValueError:
-        raise UsageError(f"--limit {name}={value}: expected a number") from None
+        raise UsageError(f"--limit {name}: got {value}", hint=f"expected {_expected(name)}") from None
 
 
 def answer(

@@ -48,6 +48,7 @@ class Decision(Value):
     reason: Reason
     explanation: str
     limit: str = ""
+    more_limits: tuple[str, ...] = ()
     message: str = ""
     feedback: Feedback | None = None
     attempts_summary: str = ""
@@ -73,6 +74,7 @@ class Situation:
     stopped_by: str = ""
     limit: str = ""
     limit_text: str = ""
+    more_limits: tuple[str, ...] = ()  # overstepped as well
     limit_before_retry: str = ""
     limit_before_retry_text: str = ""
     agent_failures: int = 0
@@ -115,7 +117,11 @@ def _override(situation: Situation) -> Decision | None:
     if situation.stopped_by:
         return _escalate(situation, "stopped", f"stopped by {situation.stopped_by}")
     if situation.limit:
-        return _escalate(situation, "limit", situation.limit_text or situation.limit, limit=situation.limit)
+        return _escalate(
+            *(situation, "limit", situation.limit_text or situation.limit),
+            limit=situation.limit,
+            more_limits=situation.more_limits,
+        )
     if situation.hopeless_start:
         return _escalate(situation, situation.hopeless_start, situation.start_text)
     if situation.incident:
@@ -174,7 +180,9 @@ def _retry(situation: Situation, reason: Reason) -> Decision:
     )
 
 
-def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: str = "") -> Decision:
+def _escalate(
+    situation: Situation, reason: Reason, explanation: str, *, limit: str = "", more_limits: tuple[str, ...] = ()
+) -> Decision:
     trials = situation.tried
     pattern = detect(trials)
     open_review = reason == "max-iterations" and situation.tests == "pass" and situation.review == "pending"
@@ -186,6 +194,7 @@ def _escalate(situation: Situation, reason: Reason, explanation: str, *, limit: 
         reason=reason,
         explanation=explanation,
         limit=limit,
+        more_limits=more_limits,
         feedback=situation.feedback,
         attempts_summary="\n".join(f"Iteration {trial.iteration}: {trial.text}" for trial in trials),
         pattern=pattern.name,

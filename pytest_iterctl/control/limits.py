@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_iterctl.plan.model import Limits
 from pytest_iterctl.plan.values import format_duration
 
-__all__ = ["Allowance", "Reached", "Spent", "allowance", "exceeded", "exhausted", "extended", "out_of_time"]
+__all__ = [
+    "Allowance",
+    "Reached",
+    "Spent",
+    "allowance",
+    "every_exceeded",
+    "exceeded",
+    "exhausted",
+    "extended",
+    "out_of_time",
+    "raising",
+]
 
 #: Three times $0.10 is a little more than $0.30 in binary; nobody is stopped for that.
 _ROUNDING = 1e-9
+#: Where only one other value makes sense.
+_OTHER = {"require_cost": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +57,20 @@ class Allowance:
 
 def exceeded(limits: Limits, spent: Spent) -> Reached | None:
     """The first limit that was overstepped: nothing goes on after that, not even a proceed."""
+    return next(every_exceeded(limits, spent), None)
+
+
+def every_exceeded(limits: Limits, spent: Spent) -> Iterator[Reached]:
+    """All of them: whoever raises one is to know of the others."""
     if spent.total_cost > limits.max_total_cost + _ROUNDING:
-        return _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
+        yield _cost("max_total_cost", limits.max_total_cost, spent.total_cost, run_wide=True)
     if spent.iteration_cost > limits.max_cost_per_iteration + _ROUNDING:
-        return _cost("max_cost_per_iteration", limits.max_cost_per_iteration, spent.iteration_cost, run_wide=False)
-    late = out_of_time(limits, spent)
-    if late is not None:
-        return late
+        yield _cost("max_cost_per_iteration", limits.max_cost_per_iteration, spent.iteration_cost, run_wide=False)
+    yield from _times_used_up(limits, spent)
     if spent.iteration_calls > limits.max_calls_per_iteration:
-        return _calls(limits.max_calls_per_iteration)
-    return _of_unknown_cost(limits, spent)
+        yield _calls(limits.max_calls_per_iteration)
+    if (unknown := _of_unknown_cost(limits, spent)) is not None:
+        yield unknown
 
 
 def _of_unknown_cost(limits: Limits, spent: Spent) -> Reached | None:
@@ -63,11 +82,14 @@ def _of_unknown_cost(limits: Limits, spent: Spent) -> Reached | None:
 
 def out_of_time(limits: Limits, spent: Spent) -> Reached | None:
     """The time limit that is used up, whatever the money says."""
+    return next(_times_used_up(limits, spent), None)
+
+
+def _times_used_up(limits: Limits, spent: Spent) -> Iterator[Reached]:
     if spent.total_seconds >= limits.max_total_duration:
-        return _time("max_total_duration", limits.max_total_duration, run_wide=True)
+        yield _time("max_total_duration", limits.max_total_duration, run_wide=True)
     if spent.iteration_seconds >= limits.max_duration_per_iteration:
-        return _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)
-    return None
+        yield _time("max_duration_per_iteration", limits.max_duration_per_iteration, run_wide=False)
 
 
 def exhausted(limits: Limits, spent: Spent, *, new_iteration: bool) -> Reached | None:
@@ -110,6 +132,13 @@ def extended(limits: Limits, planned: Limits, spent: Spent, name: str) -> Limits
         return None
     more = max(getattr(limits, name), used[name]) + getattr(planned, name)
     return limits.model_copy(update={name: more})
+
+
+def raising(run: str, names: Sequence[str]) -> str:
+    """The command that goes on with other limits."""
+    return " ".join(
+        ("iterctl", "resume", shlex.quote(run), *(f"--limit {name}={_OTHER.get(name, 'VALUE')}" for name in names))
+    )
 
 
 def _cost(name: str, limit: float, spent: float, *, run_wide: bool) -> Reached:

@@ -197,5 +197,5 @@ def _short(text: str, length: int = _SHOWN) -> str:
 def _sentence(text: str, length: int = _SHOWN) -> str:
     flat = _short(text, length)
     first = flat.split(" ", 1)[0]
-    is_name = any(sign in first.rstrip(".,:;") for sign in "./:")  # of a file or a test, which has its own spelling
+    is_name = any(sign in first.rstrip(".,:;") for sign in "./:_")  # of a file or a test, which has its own spelling
     return (flat[:1] if is_name else flat[:1].upper()) + flat[1:] + ("" if flat.endswith((".", "…", "!", "?")) else ".")

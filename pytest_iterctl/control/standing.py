@@ -10,7 +10,7 @@ from pytest_iterctl.control.error_types import Stage
 from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, ReviewStatus, SuiteEvidence, TurnOutcome
 from pytest_iterctl.control.failed_turn import of_turn
 from pytest_iterctl.control.hopeless import hopeless, signatures, tried
-from pytest_iterctl.control.limits import Spent, allowance, exceeded, exhausted
+from pytest_iterctl.control.limits import Reached, Spent, allowance, every_exceeded, exhausted
 from pytest_iterctl.control.pattern import Trial, counted
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
 from pytest_iterctl.errors import ExitCode
@@ -143,7 +143,7 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
     """What the decision about one iteration of a task depends on."""
     attempt = attempt_at(state, task, iteration)
     limits, used = limits_of(state), spent(state, attempt)
-    reached = _limit_in_force(limits, used, task, attempt)
+    reached = _limits_in_force(limits, used, task, attempt)
     before_retry = exhausted(limits, used, new_iteration=True)
     start, start_text = _start_problem(task, attempt)
     errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if turn.error or turn.outcome.is_failure]
@@ -159,8 +159,9 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         auto_retry_on_test_fail=task.settings.auto_retry_on_test_fail or baseline,
         auto_retry_on_review_reject=task.settings.auto_retry_on_review_reject or baseline,
         stopped_by=state.stopped_by,
-        limit=reached[0],
-        limit_text=reached[1],
+        limit=reached[0].name if reached else "",
+        limit_text="; ".join(each.text for each in reached),
+        more_limits=tuple(each.name for each in reached[1:]),
         limit_before_retry=before_retry.name if before_retry else "",
         limit_before_retry_text=before_retry.text if before_retry else "",
         agent_failures=task.agent_failures,
@@ -211,15 +212,16 @@ def incident(task: TaskState, attempt: Attempt) -> str:
     return f"told once and done again: {gate.reason}" if again else ""
 
 
-def _limit_in_force(limits: Limits, used: Spent, task: TaskState, attempt: Attempt) -> tuple[str, str]:
-    """The limit that decides, if one does: overstepped, or in the way of what would have to come next."""
-    reached = exceeded(limits, used)
-    if reached is None and attempt.ended_by:
-        return attempt.ended_by, f"{attempt.ended_by} reached"
+def _limits_in_force(limits: Limits, used: Spent, task: TaskState, attempt: Attempt) -> tuple[Reached, ...]:
+    """The limits that decide: all that were overstepped, else the one in the way of what would have to come next."""
+    reached = tuple(every_exceeded(limits, used))
+    if reached:
+        return reached
+    if attempt.ended_by:
+        return (Reached(attempt.ended_by, f"{attempt.ended_by} reached", run_wide=False),)
     unfinished = not attempt.generated or review_is_due(task, attempt)
-    if reached is None and unfinished:
-        reached = exhausted(limits, used, new_iteration=False)
-    return (reached.name, reached.text) if reached is not None else ("", "")
+    over = exhausted(limits, used, new_iteration=False) if unfinished else None
+    return (over,) if over is not None else ()
 
 
 def _review(task: TaskState, attempt: Attempt) -> ReviewStatus:

@@ -258,6 +258,14 @@ class TaskState:
         return next((a.decision for a in reversed(self.attempts) if a.decision is not None), None)
 
     @property
+    def limits(self) -> tuple[str, ...]:
+        """The limits that stopped it; none when it was a person."""
+        if not self.limit or self.limit == "person":
+            return ()
+        decision = self.decision
+        return (self.limit, *(decision.more_limits if decision is not None else ()))
+
+    @property
     def cost(self) -> float:
         return sum(turn.cost_usd or 0.0 for attempt in self.attempts for turn in attempt.all_turns)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest_iterctl
 from pytest_iterctl.agents.person import at_terminal
 from pytest_iterctl.control.events import Answered, BaseLost, Resumed, RunStarted, Warned
-from pytest_iterctl.control.limits import extended
+from pytest_iterctl.control.limits import extended, raising
 from pytest_iterctl.control.standing import spent
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.errors import RepositoryError, SafetyError, UsageError
@@ -163,8 +163,10 @@ def _what_to_go_on_with(workspace: Workspace, state: RunState, task: TaskState, 
         if question is not None and answer.option and question.options[answer.option - 1].allow_destructive:
             return {"limits": state.limits.model_copy(update={"allow_destructive_operations": True})}
         used = spent(state, task.attempts[-1])
-        limits = extended(state.limits, state.started.plan.limits, used, task.limit)
-        if limits is not None:
+        limits = state.limits
+        for name in task.limits:
+            limits = extended(limits, state.started.plan.limits, used, name) or limits
+        if limits != state.limits:
             return {"limits": limits}
     failed = task.decision is not None and task.decision.reason == "agent-failed"
     there = task.holds_last_attempt or state.at_work == task.id
@@ -254,7 +256,7 @@ def _raised(state: RunState, raise_limits: Callable[[Limits], Limits] | None) ->
     raised = raise_limits(state.limits)
     if raised.need_walls and state.started is not None and not state.started.plan.sandbox:
         raise SafetyError(
-            f"run {state.run} began without a sandbox, and level {raised.level} needs one",
+            f"run {state.run} began without a sandbox, and these limits need one ({raised.level})",
             hint="start a new run, or raise single limits: --limit NAME=VALUE",
         )
     return raised if raised != state.limits else None
@@ -276,8 +278,8 @@ def _refuse_pointless(state: RunState, limits: Limits | None, max_iterations: in
         return
     if by_limit:
         raise UsageError(
-            f"run {run} was stopped by {by_limit[0].limit}",
-            hint=f"raise it: iterctl resume {run} --limit {by_limit[0].limit}=VALUE",
+            f"run {run} was stopped by {' and '.join(by_limit[0].limits)}",
+            hint=f"raise it: {raising(run, by_limit[0].limits)}",
         )
     if waiting:
         if any(max_iterations is not None and task.attempts[-1].iteration < max_iterations for task in waiting):

@@ -38,6 +38,7 @@ def _task(task: TaskState, report: str) -> dict[str, object]:
         "reason": decision.reason if decision is not None else None,
         "explanation": decision.explanation if decision is not None else "",
         "limit": task.limit or None,
+        "limits": list(task.limits),
         "iterations": task.iterations,
         "max_iterations": task.bound,
         "baseline": _history(task.attempts[0]) if task.attempts else None,

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterable
 
 from pytest_iterctl.control.decision import Decision
+from pytest_iterctl.control.limits import raising
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.question import Option
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -70,6 +71,7 @@ def report_document(
         "reason": decision.reason if decision is not None else None,
         "explanation": bounded(decision.explanation) if decision is not None else "",
         "limit": task.limit or None,
+        "limits": list(task.limits),
         "at": state.last_at,
         "base": task.base[:HASH],
         "prompt": bounded(task.task.prompt),
@@ -140,7 +142,7 @@ def _question(state: RunState, task: TaskState) -> Part | None:
 def _resume(state: RunState, decision: Decision) -> str:
     base = shlex.join(["iterctl", "resume", state.run])
     if decision.reason == "limit":
-        return f"{base} --limit {decision.limit}=VALUE"
+        return raising(state.run, (decision.limit, *decision.more_limits))
     return base if decision.reason == "stopped" else ""
 
 

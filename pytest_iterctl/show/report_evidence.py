@@ -235,7 +235,8 @@ def _reason(task: TaskState) -> Part:
     text = shown_line(decision.explanation, 400)
     if decision.reason == "max-iterations":
         text = f"The bound of {counted(decision.iteration, 'iteration')} is reached and the task is not done"
-    return {"text": text[:1].upper() + text[1:], "shown_by": f"rule {decision.reason}"}
+    is_name = "_" in text.partition(" ")[0]  # of a limit, which has its own spelling
+    return {"text": text if is_name else text[:1].upper() + text[1:], "shown_by": f"rule {decision.reason}"}
 
 
 def _fact(text: str, attempts: Sequence[Attempt], *, with_snapshot: bool = False) -> Part:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pytest_iterctl.control.evidence import Outcome
+from pytest_iterctl.control.limits import raising
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.standing import best_attempt
 from pytest_iterctl.control.state import RunState, TaskState
@@ -67,8 +69,8 @@ def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
 
 
 def _why(task: TaskState) -> str:
-    if task.limit and task.limit != "person":
-        return f" by {task.limit}"
+    if task.limits:
+        return f" by {' and '.join(task.limits)}"
     if task.status == "aborted" and task.decision is not None and not task.answers:
         return f" ({one_line(task.decision.explanation, 200)})"
     return ""
@@ -87,9 +89,10 @@ def _needs_action(state: RunState, task: TaskState, style: Style) -> None:
     judged = [suite for a in task.attempts if a.iteration > 0 and (suite := a.verdict) is not None]
     often = Counter(test for suite in judged for test in suite.failing)
     now = set(judged[-1].failing) if judged else set()
+    got_to_them = bool(judged) and judged[-1].outcome in {Outcome.PASSED, Outcome.FAILED}
     rows = sorted(often.items(), key=lambda pair: (-pair[1], pair[0]))
     for test, times in rows[:_SHOWN]:
-        word = "ALWAYS" if times == len(judged) else "FAILS" if test in now else "FIXED"
+        word = "ALWAYS" if times == len(judged) else "FAILS" if test in now else "FIXED" if got_to_them else "FAILED"
         _line(style, f"{word} {times}/{len(judged)}", None, one_line(test, 200), "bad" if test in now else "plain")
     if len(rows) > _SHOWN:
         _line(style, "", None, f"and {counted(len(rows) - _SHOWN, 'more test')}", "plain")
@@ -103,8 +106,8 @@ def _needs_action(state: RunState, task: TaskState, style: Style) -> None:
         _line(style, str(number), None, one_line(option.label, 200), "note")
     named = f" --task {task.id}" if len(state.tasks) > 1 else ""
     _line(style, "Answer", None, f"iterctl answer {state.run}{named} --option 1", "note")
-    if task.limit and task.limit != "person":
-        _line(style, "Resume", None, f"iterctl resume {state.run} --limit {task.limit}=VALUE", "note")
+    if task.limits:
+        _line(style, "Resume", None, raising(state.run, task.limits), "note")
 
 
 def _objections(task: TaskState, style: Style) -> None:

@@ -73,7 +73,7 @@ def cost_text(task: TaskState | RunState) -> str:
     """Money that is known, and how many calls did not say."""
     tasks = task.tasks if isinstance(task, RunState) else (task,)
     unknown = sum(each.calls_of_unknown_cost for each in tasks)
-    calls = sum(len(attempt.all_turns) for each in tasks for attempt in each.attempts)
+    calls = sum(len(attempt.all_turns) + attempt.lost_calls for each in tasks for attempt in each.attempts)
     if not calls:
         return "$0.00"
     if unknown == calls:

@@ -286,6 +286,28 @@ def test_what_a_reviewer_says_it_took_stops_the_run_although_it_approves(greed: 
 
 
 @pytest.mark.slow
+def test_every_limit_that_was_overstepped_is_said_and_one_resume_raises_them(project: Project) -> None:
+    project.agent({"write": {"a.txt": "x"}, "report": {"cost_usd": 6.0, "calls": 501}})
+    plan = {
+        "version": 1,
+        "settings": {"agent": "coder", "safety": {"max_total_cost": 5.5}},
+        "agents": {"coder": {"command": [sys.executable, "-S", str(project.tools / "agent.py")]}},
+        "tasks": [{"id": "calc"}],
+    }
+    project.write("iterctl.yaml", json.dumps(plan))
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 11, ran.err
+    task = ran.json["tasks"][0]
+    names = ["max_total_cost", "max_cost_per_iteration", "max_calls_per_iteration"]
+    assert (task["limit"], task["limits"]) == (names[0], names)
+    assert all(f"{name} reached" in task["explanation"] for name in names)
+    assert " ".join(f"--limit {name}=VALUE" for name in names) in project.iterctl("report").out
+    more = [f"--limit={name}=1000" for name in names]
+    project.agent({"write": {"calc.py": FIXED}})
+    resumed = project.iterctl("resume", ran.json["run"], "--format", "json", *more)
+    assert resumed.code == 0, resumed.err
+
+
 def test_nonsense_is_an_unknown_cost_and_never_gives_money_back(greed: Greed) -> None:
     told = ("0.9", "-0.9", "NaN", "-Infinity", "Infinity", "1e300", "1" + "0" * 400, '"0.9"', "true", "[]", "0.9")
     acts = [

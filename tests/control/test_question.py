@@ -133,7 +133,7 @@ def test_a_pending_review_is_asked_as_approve_or_reject() -> None:
     ("reason", "explanation", "text"),
     [
         ("agent-failed", "the agent failed once: no money", "The agent failed once: no money. Try it again?"),
-        ("limit", "max_total_cost reached: $5", "Max_total_cost reached: $5. Go on, or stop?"),
+        ("limit", "max_total_cost reached: $5", "max_total_cost reached: $5. Go on, or stop?"),
         ("stopped", "stopped by iterctl stop", "The run was stopped by iterctl stop. Go on, or leave it?"),
     ],
 )

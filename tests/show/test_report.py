@@ -252,7 +252,10 @@ def test_a_limit_is_answered_by_raising_it() -> None:
     document = story.document()
     assert document["title"].startswith("Stopped: max_total_cost reached")
     assert document["limit"] == "max_total_cost"
-    assert document["question"]["resume"] == "iterctl resume 01JDQ3 --limit max_total_cost=VALUE"
+    assert document["limits"] == ["max_total_cost", "max_cost_per_iteration"]
+    assert document["question"]["resume"] == (
+        "iterctl resume 01JDQ3 --limit max_total_cost=VALUE --limit max_cost_per_iteration=VALUE"
+    )
     go_on, stop = document["question"]["options"]
     assert go_on["command"] == "iterctl answer 01JDQ3 --option 1"
     assert stop["command"] == "iterctl answer 01JDQ3 --option 2"
