@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from pytest_iterctl.control.evidence import ErrorType, Priority
+from pytest_iterctl.text import one_line
 
 __all__ = ["ERROR_TYPES", "Analysis", "ErrorType", "Stage"]
 
@@ -37,7 +38,20 @@ class Analysis:
         """What a person or an agent can do about it, the likeliest first."""
         return _ACTIONS[self.error_type]
 
+    @property
+    def document(self) -> dict[str, object]:
+        """As reports and feedback hold it."""
+        return {
+            "error_type": self.error_type,
+            "transient": self.transient,
+            "severity": self.severity,
+            "stage": self.stage,
+            "sign": one_line(self.sign, _SIGN),
+            "actions": list(self.actions),
+        }
 
+
+_SIGN = 300
 _TRANSIENT: frozenset[ErrorType] = frozenset(
     (
         *("timeout", "rate_limit", "api_error", "service_unavailable", "network"),

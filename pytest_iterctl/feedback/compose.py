@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Feedback, Outcome, Priority, ReviewEvidence, SuiteEvidence
+from pytest_iterctl.control.failed_suite import of_suite
 from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.feedback.causes import group, named
 from pytest_iterctl.feedback.items import NAMED_TESTS, Item, items_of
@@ -261,6 +262,7 @@ def feedback_document(
     counts = suite.counts
     moved = _moved(suite, previous, passed_before, passed_now)
     items = items_of(suite, reviews, reproduce=reproduce, regressed=frozenset(moved.regressed))
+    analysis = of_suite(suite)
     return {
         "schema": "iterctl.feedback/1",
         "outcome": str(suite.outcome),
@@ -269,6 +271,7 @@ def feedback_document(
         "failed": counts.failed,
         "errors": counts.errors,
         "skipped": counts.skipped,
+        "analysis": analysis.document if analysis is not None else None,
         "items": [_item_document(item) for item in items],
         "summary": summary_of(suite, reviews, regressed=frozenset(moved.regressed)),
         "text": _within(_MARKDOWN, _head(_MARKDOWN, suite, reviews, moved), items, limit, where),

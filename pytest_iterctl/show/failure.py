@@ -27,16 +27,7 @@ Lessons = Mapping[tuple[str, str], tuple[int, int]]
 
 def analysis_part(attempt: Attempt) -> dict[str, object] | None:
     found = analysis_of(attempt)
-    if found is None:
-        return None
-    return {
-        "error_type": found.error_type,
-        "transient": found.transient,
-        "severity": found.severity,
-        "stage": found.stage,
-        "sign": one_line(found.sign, 300),
-        "actions": list(found.actions),
-    }
+    return found.document if found is not None else None
 
 
 def analysis_text(found: Analysis) -> str:

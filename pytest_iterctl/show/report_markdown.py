@@ -185,7 +185,14 @@ def _one_attempt(attempt: Reading) -> list[str]:
         for each in attempt.parts("touched")
     ]
     if touched:
-        lines += ["What the agent did to git's own files and around the work tree:", "", fence("\n".join(touched)), ""]
+        lines += [
+            "What was done to git's own files and around the work tree meanwhile:",
+            "",
+            fence("\n".join(touched)),
+            "",
+        ]
+        if any(each.has("undone") for each in attempt.parts("touched")):
+            lines += ["Commits that were undone are kept: `git for-each-ref refs/iterctl/kept`.", ""]
     for turn in attempt.parts("agent_failures"):
         lines += [f"{turn.code('agent')} did not do its turn ({turn.line('outcome')}):", ""]
         lines += [fence(turn.text("error") or "it did not say why"), ""]

@@ -283,15 +283,20 @@ class Terminal:
         for each in blamed if self._verbose else blamed[:_TOUCHES]:
             told = self._number(state, event.task, event.iteration, f"{each.what} {each.how}")
             self._line("UNDONE" if each.undone else "NOT UNDONE", None, told, "warn" if each.undone else "bad")
-        more = len(turn.touched) - len(blamed)
+        others = [each for each in turn.touched if not each.destructive]
+        undone = sum(each.undone for each in others)
         if self._verbose:
-            for each in turn.touched[len(blamed) :]:
+            for each in others:
                 self._indented(each.text)
         elif len(blamed) > _TOUCHES:
             told = f"and {counted(len(blamed) - _TOUCHES, 'more thing')} like it: iterctl report"
             self._line("", None, self._number(state, event.task, event.iteration, told), "plain")
-        elif more and not blamed:
-            told = f"{counted(more, 'thing')} in .git or around the work tree touched: iterctl report"
+        elif undone and not blamed:
+            # It may have been the user, who wants to know where a commit has gone.
+            told = f"{counted(undone, 'change')} of .git during the turn: git for-each-ref refs/iterctl/kept"
+            self._line("PUT BACK", None, self._number(state, event.task, event.iteration, told), "warn")
+        elif others and not blamed:
+            told = f"{counted(len(others), 'thing')} in .git or around the work tree touched: iterctl report"
             self._line("TOUCHED", None, self._number(state, event.task, event.iteration, told), "note")
 
     def _generated(self, state: RunState, event: SnapshotTaken) -> None:

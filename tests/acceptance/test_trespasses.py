@@ -79,7 +79,8 @@ def test_it_is_told_once_and_the_second_time_a_person_is_asked(project: Project)
     options = [option["label"] for option in task["question"]["options"]]
     assert options == ["go on without it", "the task needs it: allow it, and go on", "stop"]
     report = (project.root / task["report"]).read_text()
-    assert "What the agent did to git's own files" in report
+    assert "What was done to git's own files" in report
+    assert "git for-each-ref refs/iterctl/kept" in report
 
     # Whoever allows it has it from then on; nothing is undone any more.
     project.agent(*({"write": still_broken(number)} for number in (1, 2)), {"write": {"calc.py": FIXED}, "run": PLANT})

@@ -179,6 +179,10 @@ def test_the_order_of_the_failures_changes_nothing(suite: SuiteEvidence, chance:
 def test_the_document_is_json_whatever_the_tests_printed(suite: SuiteEvidence) -> None:
     document = json.loads(json.dumps(feedback_document(suite)))
     assert document["schema"] == "iterctl.feedback/1"
+    analysis = document["analysis"]
+    if analysis is not None:
+        assert isinstance(analysis, dict)
+        assert set(analysis) == {"error_type", "transient", "severity", "stage", "sign", "actions"}
     assert suite.passed or document["items"]
 
 
