@@ -339,6 +339,7 @@ def test_every_key_of_the_documents_is_described(project: Project) -> None:
             *audit["tasks"][0]["integrity"],
         },
         "iterctl.feedback/1": set(project.iterctl("feedback", "report.xml", "--format", "json").json),
+        "iterctl.memory/1": {*(kept := project.iterctl("memory", "list", "--format", "json").json), *kept["keys"][0]},
         "iterctl.status/1": {*(status := project.iterctl("status", "--format", "json").json), *status["runs"][0]},
     }
     assert sections.keys() == found.keys()

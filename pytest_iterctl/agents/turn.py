@@ -53,6 +53,8 @@ class Turn:
     before: SessionTotals | None = None
     #: What its process is put in; None where it may do whatever the user may.
     walls: Walls | None = None
+    #: Where it can ask for the run's memory.
+    socket: Path | None = None
 
     def variables(self) -> dict[str, str]:
         """What every agent process finds in its environment."""
@@ -66,6 +68,7 @@ class Turn:
             "ITERCTL_FEEDBACK": str(self.private / "feedback.json"),
             # An agent that runs pytest itself must not start a loop within the loop.
             "PYTEST_ITERCTL_CHILD": self.run,
+            **({"ITERCTL_SOCKET": str(self.socket)} if self.socket is not None else {}),
         }
 
 

@@ -250,14 +250,72 @@ def diff(run_id: str | None, iteration: int | None, task: str | None, stat: bool
     return looking.diff(run_id, iteration, task, stat=stat)
 
 
-@commands.command()
-@click.argument("run_id", metavar="RUN")
-@click.argument("key", required=False)
-def memory(run_id: str, key: str | None) -> int:
-    """List what a run keeps in memory, or print one value whole."""
-    from pytest_iterctl.cli import looking  # noqa: PLC0415
+@commands.group()
+def memory() -> None:
+    """Read and write what a run keeps in memory: whole outputs of its stages, and notes.
 
-    return looking.memory(run_id, key)
+    Inside a stage this is the memory of its run. Elsewhere name the RUN, else it is the latest.
+    """
+
+
+_RUN = click.option("--run", "run_id", metavar="RUN", help="Whose memory (default: this stage's run, or the latest).")
+_NAMESPACE = click.option(
+    "--namespace",
+    "-n",
+    type=click.Choice(("workflow", "session", "agent", "global")),
+    help="Where (default: workflow).",
+)
+_OF = click.option("--of", metavar="NAME", help="The task or agent whose namespace it is (inside a stage: its own).")
+
+
+@memory.command("get")
+@click.argument("key")
+@_NAMESPACE
+@_OF
+@_RUN
+def memory_get(key: str, namespace: str | None, of: str | None, run_id: str | None) -> int:
+    """Print one value whole."""
+    from pytest_iterctl.cli import remembering  # noqa: PLC0415
+
+    return remembering.get(key, namespace, of, run_id)
+
+
+@memory.command("list")
+@click.argument("prefix", required=False, default="")
+@_NAMESPACE
+@_OF
+@_RUN
+@click.option("--format", "form", type=_FORMAT, default="human", help="What goes to stdout.")
+def memory_list(prefix: str, namespace: str | None, of: str | None, run_id: str | None, form: str) -> int:
+    """List the keys, those that begin with PREFIX, with size, time and who wrote them."""
+    from pytest_iterctl.cli import remembering  # noqa: PLC0415
+
+    return remembering.listed(prefix, namespace, of, run_id, form)
+
+
+@memory.command("put")
+@click.argument("key")
+@click.argument("value", required=False)
+@_NAMESPACE
+@_OF
+@_RUN
+def memory_put(key: str, value: str | None, namespace: str | None, of: str | None, run_id: str | None) -> int:
+    """Write a note: VALUE, or what comes on stdin. Outputs of stages can't be written over."""
+    from pytest_iterctl.cli import remembering  # noqa: PLC0415
+
+    return remembering.put(key, value, namespace, of, run_id)
+
+
+@memory.command("delete")
+@click.argument("key")
+@_NAMESPACE
+@_OF
+@_RUN
+def memory_delete(key: str, namespace: str | None, of: str | None, run_id: str | None) -> int:
+    """Delete a note."""
+    from pytest_iterctl.cli import remembering  # noqa: PLC0415
+
+    return remembering.delete(key, namespace, of, run_id)
 
 
 @commands.command()

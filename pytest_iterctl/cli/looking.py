@@ -1,4 +1,4 @@
-"""The commands that only look: status, strategies, report, audit, diff, memory."""
+"""The commands that only look: status, strategies, report, audit, diff."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pytest_iterctl.show.summary import print_summary
 from pytest_iterctl.show.words import cost_text
 from pytest_iterctl.store.lessons import Lessons
 from pytest_iterctl.store.lock import holder
-from pytest_iterctl.text import human_bytes, one_line
+from pytest_iterctl.text import one_line
 
-__all__ = ["audit", "chosen_task", "diff", "memory", "report", "status", "strategies"]
+__all__ = ["audit", "chosen_task", "diff", "report", "status", "strategies"]
 
 
 def status(run_id: str | None, *, as_json: bool) -> int:
@@ -170,19 +170,3 @@ def chosen_task(state: RunState, task_id: str | None) -> TaskState:
     asking = [task for task in state.tasks if task.status in {"escalated", "stopped"}]
     started = [task for task in state.tasks if task.attempts]
     return (asking or started[-1:] or list(state.tasks))[0]
-
-
-def memory(run_id: str, key: str | None) -> int:
-    workspace = Workspace(Path.cwd())
-    kept = workspace.memory(workspace.find_run(run_id))
-    if key is None:
-        for note in kept.notes():
-            print(
-                f"{note.key}  {human_bytes(note.full_size)}  {note.stored_at}  {one_line(note.agent_id, 40)}".rstrip()
-            )
-        return 0
-    text = kept.get(key)
-    if text is None:
-        raise UsageError(f"shared_memory_key_not_found: {key}", hint=f"list the keys: iterctl memory {run_id}")
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    return 0

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest_iterctl
 from pytest_iterctl.errors import SafetyError, UsageError
+from pytest_iterctl.loop.desk import SOCKET_NAME
 from pytest_iterctl.plan.endpoints import Endpoint
 from pytest_iterctl.plan.frozen import NamedAgent, Settings
 from pytest_iterctl.plan.model import Limits
@@ -61,7 +62,7 @@ class Confinement:
 
         @contextmanager
         def walls(command: Command) -> Iterator[Command]:
-            with gateway(endpoints, call) as way_out, sandbox.wrapped(command, way_out) as inside:
+            with gateway(endpoints, call) as way_out, sandbox.wrapped(command, way_out, call / SOCKET_NAME) as inside:
                 yield inside
 
         return walls

@@ -6,7 +6,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
@@ -39,6 +40,7 @@ from pytest_iterctl.feedback.compose import feedback_document, long_form, whole_
 from pytest_iterctl.gate.baseline import GOOD
 from pytest_iterctl.loop.base import Bases
 from pytest_iterctl.loop.confining import Confinement
+from pytest_iterctl.loop.desk import Caller, desk
 from pytest_iterctl.loop.extensions import Extensions
 from pytest_iterctl.loop.guarding import Guard
 from pytest_iterctl.loop.history import History, now
@@ -177,7 +179,8 @@ class Stages:
         prompt, feedback = self._generate_prompt(task, step.iteration)
         turn = self._turn(task, attempt, step.agent, "generate", prompt=prompt, feedback=feedback)
         self._claim(task, step.iteration, "generate", step.agent.name)
-        reply = call_agent(turn, self.tick)
+        with self._at_desk(turn) as seated:
+            reply = call_agent(seated, self.tick)
         key = self._key(task, step.iteration, "generate", call=len(attempt.turns) + 1)
         touched = self.guard.after(around=True)
         evidence = reply.evidence.model_copy(update={"output_key": key, "touched": touched})
@@ -321,13 +324,21 @@ class Stages:
         prompt = ReviewPrompt(task.id, task.task.prompt, step.iteration, attempt_text(attempt), text, gate).render()
         turn = self._turn(task, attempt, step.reviewer, "review", prompt=prompt, diff=text)
         self._claim(task, step.iteration, "review", step.reviewer.name)
-        review, reply = call_reviewer(turn, self.tick)
+        with self._at_desk(turn) as seated:
+            review, reply = call_reviewer(seated, self.tick)
         key = self._key(task, step.iteration, "review", call=len(attempt.review_turns) + 1)
         touched = self.guard.after(around=True)
         evidence = reply.evidence.model_copy(update={"output_key": key, "touched": touched})
         self.history.record(ReviewFinished(task=task.id, iteration=step.iteration, review=review, turn=evidence))
         self._keep(key, "review", step.reviewer.name, reply.stdout + reply.stderr)
         self._warn_of_survivors(f"the reviewer {step.reviewer.name}", reply.survivors)
+
+    @contextmanager
+    def _at_desk(self, turn: Turn) -> Iterator[Turn]:
+        """The call with a way to the run's memory, for as long as it takes."""
+        caller = Caller(turn.run, turn.task, turn.agent.name, _NUMBERS[turn.stage])
+        with desk(turn.private, caller, self.workspace.database.path, self.workspace.redactor) as socket:
+            yield replace(turn, socket=socket)
 
     def _hook_turn(self, task: TaskState, attempt: Attempt) -> Turn:
         """In which Python hooks are asked something that is nobody's turn."""
@@ -451,7 +462,7 @@ class Stages:
         reviews = (*last.reviews, *objections(last)) if last is not None else ()
         past = self.past(task, last.iteration if last is not None else 0)
         key = f"{self._prefix(task)}feedback@{iteration}"
-        where = f"memory key {key}"
+        where = f"iterctl memory get {key}"
         if suite is not None:
             self._put(key, "generate", "", whole_form(suite, reviews, **past))
         if suite is not None and causes:

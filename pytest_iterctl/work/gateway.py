@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import socket
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.plan.endpoints import Endpoint
+from pytest_iterctl.work.private_socket import listen
 
 __all__ = ["Counts", "Gateway", "gateway"]
 
@@ -30,7 +30,6 @@ CONNECT_PATIENCE = 20.0
 FAREWELL = 1.0
 MOST_CONNECTIONS = 128
 MOST_NAMES = 20  # of refused places that are remembered, for a person to read
-BACKLOG = 128
 CHUNK = 64 * 1024
 SOCKET_NAME = "gateway"
 
@@ -73,9 +72,9 @@ def gateway(endpoints: Iterable[Endpoint], folder: Path) -> Iterator[Gateway | N
     if not listed:
         yield None
         return
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / SOCKET_NAME
-    listener = _listen(folder)
+    listener = listen(folder, SOCKET_NAME)
+    listener.setblocking(False)
     counts = Counts()
     server = _Server(frozenset(listed), counts)
     thread = threading.Thread(target=server.run, args=(listener,), name="iterctl-gateway", daemon=True)
@@ -87,26 +86,6 @@ def gateway(endpoints: Iterable[Endpoint], folder: Path) -> Iterator[Gateway | N
         thread.join()
         listener.close()
         path.unlink(missing_ok=True)
-
-
-def _listen(folder: Path) -> socket.socket:
-    """A socket that only this user can connect to; a path of any length will do."""
-    state = folder.stat()
-    if state.st_uid != os.geteuid() or state.st_mode & 0o077:
-        raise UsageError(f"the gateway's folder is open to others: {folder}", hint="give it the mode 0700")
-    (folder / SOCKET_NAME).unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        listener.bind(f"/proc/self/fd/{descriptor}/{SOCKET_NAME}")  # an address holds 107 bytes, a path 4096
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
-    finally:
-        os.close(descriptor)
-    return listener
 
 
 class _RefusedError(Exception):

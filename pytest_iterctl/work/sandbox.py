@@ -97,8 +97,10 @@ class Sandbox:
         )
 
     @contextmanager
-    def wrapped(self, command: Command, gateway: Gateway | None = None) -> Iterator[Command]:
+    def wrapped(self, command: Command, gateway: Gateway | None = None, desk: Path | None = None) -> Iterator[Command]:
         """The same command, in the sandbox; it can be run once, as long as the context is open.
+
+        `desk` is a socket of the driver's that the command may use; it finds it where `ITERCTL_SOCKET` says.
 
         Refused (SafetyError) is what could not hold, for example a `.git` that is a link or a work tree with a home
         in it; wrong (UsageError) is what is named and not there, or a program that nobody could see inside.
@@ -108,7 +110,7 @@ class Sandbox:
             layout = self._layout(command.environment)
             _require_visible(command, layout)
             rules = stack.enter_context(_sealed("iterctl-filter", _filter()))
-            orders = _joined([*self._orders(layout, command, gateway, rules)])
+            orders = _joined([*self._orders(layout, command, gateway, desk, rules)])
             arguments = stack.enter_context(_sealed("iterctl-sandbox", orders))
             yield replace(
                 command,
@@ -158,7 +160,9 @@ class Sandbox:
         layout.cover(listening_sockets())
         return layout
 
-    def _orders(self, layout: Layout, command: Command, gateway: Gateway | None, rules: int) -> Iterator[str]:
+    def _orders(
+        self, layout: Layout, command: Command, gateway: Gateway | None, desk: Path | None, rules: int
+    ) -> Iterator[str]:
         """All that bubblewrap is told besides the walls and the command."""
         yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
         yield from layout.arguments()
@@ -176,6 +180,9 @@ class Sandbox:
             yield from ("--ro-bind", os.path.realpath(forwarder.__file__), f"{_OURS}/forwarder.py")
             yield from ("--ro-bind", os.path.realpath(gateway.socket), f"{_OURS}/gateway")
             environment |= _proxy_variables(gateway)
+        if desk is not None and "ITERCTL_SOCKET" in environment:
+            yield from ("--ro-bind", os.path.realpath(desk), f"{_OURS}/desk")
+            environment["ITERCTL_SOCKET"] = f"{_OURS}/desk"
         for name, value in environment.items():
             yield from ("--setenv", name, value)
         yield from ("--seccomp", str(rules), "--chdir", os.path.realpath(command.cwd))

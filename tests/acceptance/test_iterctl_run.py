@@ -446,8 +446,8 @@ def test_every_call_of_an_iteration_is_kept_in_memory(files: Project) -> None:
     plan(files, task(files, "a", "yes"), max_iterations=1)
     files.agent({"exit": 1, "say": "first try"}, {"write": {"a.txt": "yes"}, "say": "second try"})
     run = files.iterctl("run", "--format", "json").json["run"]
-    assert "first try" in files.iterctl("memory", run, "stage-1-output@1").out
-    assert "second try" in files.iterctl("memory", run, "stage-1-output@1#2").out
+    assert "first try" in files.iterctl("memory", "get", "stage-1-output@1", "--run", run).out
+    assert "second try" in files.iterctl("memory", "get", "stage-1-output@1#2").out
 
 
 @pytest.mark.parametrize("answer", [("--option", "1"), ("--continue", "Say yes.")])

@@ -73,10 +73,10 @@ def test_restore_goes_to_any_attempt_and_keeps_what_was_there(escalated: tuple[P
 
 def test_memory_holds_what_was_printed(escalated: tuple[Project, str]) -> None:
     project, run = escalated
-    listed = project.iterctl("memory", run).out
+    listed = project.iterctl("memory", "list", "--run", run).out
     assert "stage-2-output@2" in listed
-    assert "test_one" in project.iterctl("memory", run, "stage-2-output@2").out
-    missing = project.iterctl("memory", run, "nothing")
+    assert "test_one" in project.iterctl("memory", "get", "stage-2-output@2", "--run", run).out
+    missing = project.iterctl("memory", "get", "nothing", "--run", run)
     assert (missing.code, "shared_memory_key_not_found" in missing.err) == (4, True)
 
 

@@ -73,7 +73,7 @@ def test_a_flood_of_output_is_kept_within_bounds(project: Project) -> None:
     )
     ran = project.pytest("--iterate", f"--iterate-agent={sys.executable} {flood}", "--iterate-format=json")
     assert ran.code == 0, ran.err
-    kept = project.iterctl("memory", ran.json["run"], "stage-1-output@1").out
+    kept = project.iterctl("memory", "get", "stage-1-output@1", "--run", ran.json["run"]).out
     assert len(kept) < 1_000_000
     assert "bytes omitted" in kept
 

@@ -169,7 +169,7 @@ def test_with_many_causes_the_agent_is_told_the_first(project: Project, strategy
     assert sum(f"test_{name}" in prompt.partition("## What was tried")[0] for name in names) == 1
     assert "Kind of failure: assertion." in prompt
     assert "no longer run" not in prompt
-    whole = project.iterctl("memory", ran.json["run"], "feedback@2").out
+    whole = project.iterctl("memory", "get", "feedback@2").out
     assert all(f"test_{name}" in whole for name in names)
 
 
