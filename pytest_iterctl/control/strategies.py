@@ -55,7 +55,7 @@ BUILT_IN = (
     Strategy(name="fresh-context", priority=4, fresh_session=True, from_best=True),
     Strategy(name="narrow", priority=3, only_first_cause=True),
 )
-_MOST_TIME, _MOST_WORKERS = 100, 1000
+_LEAST_TIME, _MOST_TIME, _MOST_WORKERS = 0.1, 100, 1000
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 _TAKEN = frozenset(get_args(StrategyMode))
 _OFTEN_OVER_SOON: frozenset[ErrorType] = frozenset(("network",))
@@ -111,8 +111,8 @@ def problem_with(strategy: Strategy, others: Iterable[Strategy]) -> str:
         return f"{strategy.name[:60]!r} is no name for a strategy: small letters, digits and dashes, at most 40"
     if strategy.name in _TAKEN or any(each.name == strategy.name for each in others):
         return f"there is a strategy {strategy.name} already"
-    if not 0 < strategy.timeout_factor <= _MOST_TIME:
-        return f"timeout_factor of {strategy.name} must be more than 0 and at most {_MOST_TIME}"
+    if not _LEAST_TIME <= strategy.timeout_factor <= _MOST_TIME:
+        return f"timeout_factor of {strategy.name} must be {_LEAST_TIME} to {_MOST_TIME}"
     if strategy.workers is not None and not 1 <= strategy.workers <= _MOST_WORKERS:
         return f"workers of {strategy.name} must be 1 to {_MOST_WORKERS}"
     return ""
@@ -123,12 +123,12 @@ def choose(given: Circumstances) -> Choice:
     pinned = named(given.mode, given.added)
     if pinned is not None:
         return Choice(pinned, "named in the settings")
+    if given.mode == "conservative":
+        return Choice(DEFAULT, "strategy: conservative")
     asked = named(given.asked, given.added)
     if asked is not None:
         return Choice(asked, "named by a Python hook")
     analysis = given.analysis
-    if given.mode == "conservative":
-        return Choice(DEFAULT, "strategy: conservative")
     if analysis is None:
         return Choice(DEFAULT, "")
     if given.first and given.mode != "aggressive":
