@@ -24,6 +24,7 @@ from pytest_iterctl.plan.values import Value
 __all__ = [
     "DURABLE",
     "EVENT",
+    "Advised",
     "Answered",
     "BaseLost",
     "BaseProved",
@@ -131,6 +132,18 @@ class Classified(Value):
     iteration: int
     stage: Literal["generate", "test", "review"]
     classification: Classification
+
+
+class Advised(Value):
+    """Python hooks were asked for advice. How long that took is the run's time, but no time of the iteration's: no
+    agent could do anything about it.
+    """
+
+    kind: Literal["advised"] = "advised"
+    task: str
+    iteration: int
+    seconds: float
+    hung: bool = Field(default=False, description="they did not answer in time, so they are asked no more")
 
 
 class TurnFinished(Value):
@@ -310,6 +323,7 @@ Event = (
     | Judged
     | ReviewFinished
     | Classified
+    | Advised
     | SnapshotTaken
     | Undone
     | Recovered

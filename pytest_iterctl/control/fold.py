@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pytest_iterctl.control.events import (
+    Advised,
     Answered,
     BaseLost,
     BaseProved,
@@ -38,6 +39,10 @@ from pytest_iterctl.control.state import Attempt, Entry, RunState, TaskState, Ta
 from pytest_iterctl.plan.frozen import FrozenTask
 
 __all__ = ["apply", "fold"]
+
+
+#: Hooks that are asked no more once one has not answered in time.
+_ADVICE = frozenset({"iterctl_classify", "iterctl_choose_strategy"})
 
 
 def fold(entries: Iterable[Entry], state: RunState | None = None) -> RunState:
@@ -107,6 +112,7 @@ _WORK = (
     | Judged
     | ReviewFinished
     | Classified
+    | Advised
     | SnapshotTaken
     | Undone
     | Recovered
@@ -167,6 +173,8 @@ def _task_event(state: RunState, event: Event) -> RunState:
             return _gate_event(state, event)
         case SnapshotTaken():
             return _snapshot_taken(state, event)
+        case Advised():
+            return _advised(state, event)
         case Undone():
             back = _with(state, event.task, lambda task: _put_back(task, event.restored))
             return _in_attempt(back, event.task, event.iteration, lambda attempt: _undone(attempt, event.destroyed))
@@ -274,6 +282,20 @@ def _classified(attempt: Attempt, event: Classified) -> Attempt:
             return replace(attempt, suite=attempt.suite.model_copy(update=update))
         case _:
             return attempt
+
+
+def _advised(state: RunState, event: Advised) -> RunState:
+    """As for the gate, but what comes before an iteration has begun (how to go about it) does not open it."""
+
+    def later(task: TaskState) -> TaskState:
+        last = task.attempt
+        if last is None or last.iteration != event.iteration:
+            return task
+        moved = replace(last, began=last.began + event.seconds, ended=state.clock)
+        return replace(task, attempts=(*task.attempts[:-1], moved))
+
+    after = _with(replace(state, worked=state.worked + event.seconds), event.task, later)
+    return replace(after, hooks=after.hooks - _ADVICE) if event.hung and after.hooks is not None else after
 
 
 def _worked(state: RunState, seconds: float) -> RunState:

@@ -142,7 +142,7 @@ def test_every_event_is_the_same_after_it_was_written_and_read(kind: type[Value]
 
 def test_every_kind_of_event_has_a_name_of_its_own_and_the_durable_ones_are_among_them() -> None:
     names = [kind.model_fields["kind"].default for kind in KINDS]
-    assert len(set(names)) == len(names) == 26
+    assert len(set(names)) == len(names) == 27
     assert set(names) >= DURABLE
 
 
