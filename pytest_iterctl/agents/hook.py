@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_iterctl.agents.command import private_file
@@ -14,7 +15,17 @@ from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
 from pytest_iterctl.work.environment import agent_environment
 from pytest_iterctl.work.process import Capture, Command, Finished, run
 
-__all__ = ["ask_hooks", "call_hook"]
+__all__ = ["Heard", "ask_hooks", "call_hook"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What hooks say to something that is no agent's turn, and '' or why that did not work."""
+
+    result: Mapping[str, object]
+    problem: str = ""
+    hung: bool = False  # the time that they had was their own, not what a limit left, and they used it up
+    stopped: bool = False  # somebody stopped it: nobody knows what they would have said
 
 
 def call_hook(turn: Turn, tick: Tick) -> Reply:
@@ -39,11 +50,13 @@ def call_hook(turn: Turn, tick: Tick) -> Reply:
     return Reply(evidence, json.dumps(result), finished.stderr.text, finished.survivors)
 
 
-def ask_hooks(turn: Turn, request: dict[str, object], tick: Tick) -> tuple[dict[str, object], str]:
-    """What the hooks say to something that is no agent's turn, and '' or why that did not work."""
+def ask_hooks(turn: Turn, request: dict[str, object], tick: Tick) -> Heard:
     finished, result = _host(turn, request, tick)
     evidence = evidence_of(turn, finished)
-    return (result, "") if evidence.outcome is TurnOutcome.DONE else ({}, evidence.error)
+    if evidence.outcome is TurnOutcome.DONE:
+        return Heard(result)
+    hung = finished.ended_by == "timeout" and not turn.limit
+    return Heard({}, evidence.error, hung=hung, stopped=finished.ended_by == "stop")
 
 
 def _host(turn: Turn, request: dict[str, object], tick: Tick) -> tuple[Finished, dict[str, object]]:

@@ -42,9 +42,10 @@ def _manager(config: pytest.Config) -> pluggy.PluginManager:
     """Hooks of ours found in conftest files and pytest plugins, then in packages that name the `iterctl` group."""
     manager = pluggy.PluginManager("iterctl")
     manager.add_hookspecs(hookspecs)
-    for plugin in config.pluginmanager.get_plugins():
-        if any(name.startswith("iterctl_") for name in dir(plugin)):
-            manager.register(plugin)
+    for name, plugin in config.pluginmanager.list_name_plugin():
+        if any(each.startswith("iterctl_") for each in dir(plugin)):
+            # By the name that pytest knows it by: as modules, conftest files of several folders have the same one.
+            manager.register(plugin, name)
     manager.load_setuptools_entrypoints("iterctl")
     manager.check_pending()
     return manager
@@ -54,7 +55,10 @@ def _call(manager: pluggy.PluginManager, request: dict[str, object]) -> dict[str
     name = str(request["hook"])
     match name:
         case "?":
-            return _found(manager)
+            names = (each for each in hookspecs.__all__ if each.startswith("iterctl_"))
+            return {"hooks": [each for each in names if getattr(manager.hook, each).get_hookimpls()]}
+        case "iterctl_strategies":
+            return _strategies(manager)
         case "iterctl_decided":
             manager.hook.iterctl_decided(decision=request["decision"])
             return {}
@@ -68,16 +72,26 @@ def _call(manager: pluggy.PluginManager, request: dict[str, object]) -> dict[str
             return _stage(manager, name, request)
 
 
-def _found(manager: pluggy.PluginManager) -> dict[str, object]:
-    """Which hooks somebody implements, and the strategies that they add, as far as these are data."""
-    names = [name for name in hookspecs.__all__ if name.startswith("iterctl_")]
-    answers = manager.hook.iterctl_strategies()
-    return {
-        "hooks": [name for name in names if getattr(manager.hook, name).get_hookimpls()],
-        "strategies": [
-            each for answer in answers for each in (answer if isinstance(answer, list | tuple) else [answer])
-        ],
-    }
+def _strategies(manager: pluggy.PluginManager) -> dict[str, object]:
+    """What each implementation adds, as far as that is data. What is wrong with one takes nothing from the others."""
+    name = "iterctl_strategies"
+    implementations = manager.hook.iterctl_strategies.get_hookimpls()
+    added: list[object] = []
+    problems: list[str] = []
+    for each in reversed(implementations):  # the order in which pluggy would call them
+        others = [other.plugin for other in implementations if other is not each]
+        try:
+            for answer in manager.subset_hook_caller(name, others)():
+                given = list(answer) if isinstance(answer, list | tuple) else [answer]
+                json.dumps(given)
+                added += given
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the project's own code, which may as well skip or exit
+            named = each.plugin_name
+            place = os.path.relpath(named) if Path(named).is_absolute() else named
+            problems.append(f"{name} of {place}: {type(error).__name__}: {error}")
+    return {"strategies": added, "problems": problems}
 
 
 def _stage(manager: pluggy.PluginManager, name: str, request: dict[str, object]) -> dict[str, object]:

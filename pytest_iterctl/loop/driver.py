@@ -164,17 +164,23 @@ class Driver:
         match step:
             case CallAgent():
                 self.stages.generate(step)
+                self._classify(step, "generate")
             case RunTests():
                 self.stages.test(step)
             case ProveBase():
                 self.stages.prove(step)
             case Judge():
                 self.stages.judge(step)
+                # Only now: every iteration's tests are judged, and it is the clean room that has the last word on them.
+                self._classify(step, "test")
             case CallReviewer():
                 self.stages.review(step)
+                self._classify(step, "review")
+
+    def _classify(self, step: CallAgent | Judge | CallReviewer, stage: str) -> None:
         if step.iteration > 0:
             task = self.state.task(step.task)
-            self.stages.extensions.classify(task, attempt_at(self.state, task, step.iteration))
+            self.stages.extensions.classify(task, attempt_at(self.state, task, step.iteration), stage)
 
     def _start(self, task: str) -> None:
         snapshot = self._take(task, "0-base", f"{task}: base")

@@ -129,13 +129,21 @@ def iterctl_choose_strategy(request):
     [
         ("def iterctl_strategies(): return [{'name': 'Wrong Name'}]", "is no name for a strategy"),
         ("def iterctl_strategies(): return [{'name': 'narrow'}]", "there is a strategy narrow already"),
-        ("def iterctl_strategies(): return [{'name': 'a', 'timeout_factor': 0}]", "timeout_factor"),
+        ("def iterctl_strategies(): return [{'name': 'a', 'timeout_factor': 0}]", "timeout_factor of a must be 0.1 to"),
+        ("def iterctl_strategies(): return [{'name': 'a', 'timeout_factor': 1e-300}]", "of a must be 0.1 to 100"),
+        (
+            "def iterctl_strategies(): return [{'name': f's{n}'} for n in range(10_000)]",
+            "add 10000 strategies: only the",
+        ),
         ("def iterctl_strategies(): return [{'name': 'a', 'workers': 0}]", "workers of a must be 1 to"),
         ("def iterctl_strategies(): return [{'name': 'a', 'handles': ['weather']}]", "handles.0"),
         ("def iterctl_strategies(): return [{'name': 'a', 'surprise': 1}]", "surprise"),
         ("def iterctl_strategies(): return 7", "adds something that is no strategy"),
         ("def iterctl_strategies(): return [object()]", "not JSON serializable"),
-        ("def iterctl_strategies(): raise ValueError('not today')", "not today"),
+        ("def iterctl_strategies(): return (each for each in ())", "iterctl_strategies of conftest.py: TypeError: Obj"),
+        ("def iterctl_strategies(): raise ValueError('not today')", "conftest.py: ValueError: not today"),
+        ("def iterctl_strategies(): import pytest; pytest.skip('not today')", "conftest.py: Skipped: not today"),
+        ("def iterctl_strategies(): import os; os._exit(0)", "iterctl_strategies failed: the hook process left no"),
         ("def iterctl_classify(failure): return 'weather'", "iterctl_classify names no type of error: 'weather'"),
         ("def iterctl_classify(failure): raise ValueError('not today')", "iterctl_classify failed"),
         ("def iterctl_classify(failure): import os; os._exit(0)", "iterctl_classify failed"),
@@ -165,8 +173,21 @@ def test_a_strategy_that_no_hook_adds_is_refused_before_any_agent(project: Proje
     ran = run(project, "--strategy", "start-ovr")
     assert ran.code == 4
     assert "no strategy 'start-ovr'" in ran.err
-    assert "did you mean `start-over`?" in ran.err
+    assert "did you mean `start-over`? There are auto, conservative, aggressive, default, " in ran.err
+    assert ", narrow; Python hooks add start-over\n" in ran.err
     assert not project.calls
+
+
+@pytest.mark.slow
+def test_a_run_that_is_refused_because_of_a_strategy_waits_for_nobody(project: Project) -> None:
+    prepared(project, STRATEGY)
+    assert project.iterate("--iterate-strategy=nope").code == 4
+    row = project.iterctl("status").out
+    assert "escalate    pytest aborted 0/3" in row
+    assert len(row.splitlines()) == 1
+    told = project.iterctl("status", row.split()[0])
+    assert "there is no strategy 'nope', and no Python hook adds it" in told.out
+    assert "has ended" in project.iterctl("resume", row.split()[0]).err
 
 
 def test_without_hooks_an_unknown_strategy_is_refused_at_once(project: Project) -> None:
@@ -195,3 +216,122 @@ def test_a_resume_knows_the_strategies_of_the_beginning(project: Project) -> Non
     names = {name for step in strategies(resumed) for name in step}
     assert "start-over" in names
     assert "other" not in names
+
+
+NOTING = """
+import pathlib
+from pytest_iterctl import hookimpl
+
+
+def note(word):
+    with pathlib.Path({log!r}).open("a") as stream:
+        stream.write(word + "\\n")
+
+
+@hookimpl
+def iterctl_classify(failure):
+    note("classify " + failure.stage)
+    {classify}
+
+
+@hookimpl
+def iterctl_choose_strategy(request):
+    note("choose")
+    return "start-over"
+
+
+@hookimpl
+def iterctl_strategies():
+    {strategies}
+"""
+
+
+def noting(project: Project, *, classify: str = "return None", strategies: str = "return []") -> str:
+    return NOTING.format(log=str(project.tools / "asked"), classify=classify, strategies=strategies)
+
+
+def asked(project: Project) -> list[str]:
+    return (project.tools / "asked").read_text().splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("classify", "strategies", "warnings"),
+    [
+        ("return None", "return []", 0),
+        ("return None", "raise ValueError", 1),
+        ("return None", "return (each for each in ())", 1),
+        ("raise ValueError", "import os; os._exit(0)", 1),
+    ],
+)
+def test_each_hook_stands_for_itself_and_is_asked_once(
+    project: Project, classify: str, strategies: str, warnings: int
+) -> None:
+    prepared(project, noting(project, classify=classify, strategies=strategies), {"exit": 3}, *TWICE_WRONG)
+    ran = project.iterctl("run", "--agent", project.agent_command, ITERCTL_BACKOFF_INITIAL="10ms")
+    assert ran.code == 0, ran.err
+    assert asked(project) == ["choose", "classify generate", "choose", "classify test", "choose"]
+    assert ran.err.count("iterctl_strategies of conftest.py") + ran.err.count("iterctl_strategies failed") == warnings
+
+
+@pytest.mark.slow
+def test_what_one_hook_does_wrong_takes_nothing_from_the_same_hook_of_another(project: Project) -> None:
+    """Both are modules of the name conftest, as far as Python is concerned."""
+    project.write("tests/conftest.py", STRATEGY)
+    project.write("tests/test_more.py", "def test_more(): pass\n")
+    prepared(project, noting(project, strategies="return [{'name': 'fine'}, object()]"))
+    ran = project.iterctl("run", "--agent", project.agent_command, "--format", "json")
+    assert ran.code == 0, ran.err
+    assert strategies(ran) == [["start-over"], ["start-over"]]
+    assert "iterctl_strategies of conftest.py: TypeError: Object of type object" in ran.err
+
+
+@pytest.mark.slow
+def test_conservative_leaves_hooks_nothing_to_choose(project: Project) -> None:
+    prepared(project, noting(project, strategies="return [{'name': 'start-over'}]"))
+    ran = run(project, "--strategy", "conservative")
+    assert ran.code == 0, ran.err
+    assert strategies(ran) == [["default"], ["default"]]
+    assert asked(project) == ["classify test"]
+
+
+@pytest.mark.slow
+def test_a_hook_that_hangs_holds_nobody_up_and_is_asked_once(project: Project) -> None:
+    """Its time is not the iteration's: with that it would be over."""
+    prepared(project, noting(project, classify="import time; time.sleep(3600)"), TWICE_WRONG[0], *TWICE_WRONG)
+    project.write("iterctl.yaml", "version: 1\nsettings: {safety: {max_duration_per_iteration: 8s}}\n")
+    ran = run(project, "--max", "4")
+    assert ran.code == 0, ran.err
+    assert asked(project) == ["choose", "classify test"]
+    told = "iterctl_classify failed: no answer within 10s; Python hooks are asked for no more advice in this run"
+    assert ran.err.count(told) == 1
+
+
+@pytest.mark.slow
+def test_the_hooks_of_every_task_are_found(project: Project) -> None:
+    """In the folder of the second one's tests, and where pytest looks without any: above the tests and in testpaths."""
+    project.write("pytest.ini", "[pytest]\naddopts = -p no:randomly\ntestpaths = checks/unit\n")
+    for folder in ("one", "two", "checks/unit"):
+        name = folder.replace("/", "_")
+        project.write(
+            f"{folder}/test_{name}.py", f"from pathlib import Path\ndef test(): assert Path('{name}.made').exists()\n"
+        )
+    project.write("two/conftest.py", STRATEGY.replace("start-over", "of-two"))
+    project.write("checks/unit/conftest.py", STRATEGY.replace("start-over", "of-unit"))
+    project.write(
+        "iterctl.yaml",
+        f"""version: 1
+settings: {{agent: "{project.agent_command}"}}
+tasks:
+  - {{id: one, prompt: a, tests: [one/test_one.py], strategy: of-two}}
+  - {{id: two, prompt: a, tests: [two/test_two.py], strategy: of-unit}}
+  - {{id: unit, prompt: a, strategy: of-root}}
+""",
+    )
+    acts = ({"write": {f"{name}.made": ""}} for name in ("one", "two", "checks_unit"))
+    prepared(project, STRATEGY.replace("start-over", "of-root"), *acts)
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 0, ran.err
+    chosen = [step["strategies"][0]["strategy"] for task in ran.json["tasks"] for step in task["history"]]
+    assert chosen == ["of-two", "of-unit", "of-root"]
+    assert "warning" not in ran.err
