@@ -7,7 +7,8 @@
         ...
 
 Hooks run in a process of their own, started for each call with the project's interpreter and conftest files, under
-the same time limits as any other agent. The driver itself never imports a project's code.
+the same time limits as any other agent; those that only advise (strategies, classify, choose_strategy) have 10 seconds.
+The driver itself never imports a project's code.
 """
 
 from __future__ import annotations
@@ -117,15 +118,18 @@ def iterctl_decided(decision: Mapping[str, object]) -> None:
 def iterctl_strategies() -> object:
     """Add strategies: a list of mappings with `name`, `priority`, `handles` (types of errors) and what they do
     (`timeout_factor`, `backoff`, `workers`, `next_agent`, `cache`, `fresh_session`, `from_best`, `only_first_cause`).
-    Asked once, when a run begins.
+    Asked once, when a run begins. Each implementation stands for itself; a generator is no list.
     """
 
 
 @hookspec(firstresult=True)
 def iterctl_classify(failure: FailureRequest) -> object:
-    """Say what kind of failure it was: an error type, or a mapping with `error_type` and `sign`. None leaves it."""
+    """Say what kind of failure it was: an error type, or a mapping with `error_type` and `sign`. None leaves it.
+
+    Asked once after each failed turn and review, and once for the tests of an iteration.
+    """
 
 
 @hookspec(firstresult=True)
 def iterctl_choose_strategy(request: StrategyRequest) -> object:
-    """Name the strategy of the next try. None leaves the choice as it is."""
+    """Name the strategy of the next try. None leaves the choice as it is. Not asked where the settings leave none."""
