@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -229,6 +229,7 @@ def test_who_mends_one_of_many_each_time_is_not_stuck() -> None:
 WORDS = st.text(alphabet="abcdefghij", max_size=6).map(lambda word: "".join(sorted(set(word))))
 
 
+@settings(deadline=None)
 @given(st.permutations("abcdefghij"), st.lists(st.sampled_from(["same", "worse"]), max_size=9))
 def test_whoever_gets_better_every_other_time_is_never_cut(order: list[str], between: list[str]) -> None:
     """One failure less each time, and between two of these perhaps one iteration that was no better."""
