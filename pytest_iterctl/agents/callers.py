@@ -53,11 +53,14 @@ def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
 
 
 def _with_last_words(reply: Reply) -> Reply:
-    """What a program says last it says of its end; on stderr first, where that is told."""
+    """What a program says last it says of its end: on stderr, where that is told.
+
+    On stdout an agent also tells of its work, so that counts only where there is nothing else.
+    """
     if not reply.evidence.outcome.is_failure:
         return reply
-    words = tuple(line for text in (reply.stderr, reply.stdout) for line in _last_lines(text))
-    return replace(reply, evidence=reply.evidence.model_copy(update={"last_words": words}))
+    words = _last_lines(reply.stderr) or _last_lines(reply.stdout)
+    return replace(reply, evidence=reply.evidence.model_copy(update={"last_words": tuple(words)}))
 
 
 def _last_lines(text: str) -> list[str]:

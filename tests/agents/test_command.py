@@ -156,22 +156,23 @@ def test_a_program_that_is_not_there_is_a_crash_that_says_so(tmp_path: Path) -> 
 
 
 def test_the_last_lines_of_one_who_failed_are_kept_and_none_is_cut_within_a_word(tmp_path: Path) -> None:
-    does = r"""
+    on_stdout = r"""
 print('told first', 'x' * 9000)
 print('a ' * 100 + 'b' * 200)
 print()
 print('\x1b[31mlast\x1b[0m', flush=True)
+"""
+    on_stderr = """
 for number in range(12):
     print(f'line {number}', file=sys.stderr)
 print('429 Too Many Requests', file=sys.stderr)
-sys.exit(1)
 """
-    evidence = call_agent(turn_for(script(tmp_path, does=does), tmp_path), never_stop).evidence
+    both, silent = f"{on_stdout}{on_stderr}sys.exit(1)", f"{on_stdout}print(file=sys.stderr)\nsys.exit(1)"
+    evidence = call_agent(turn_for(script(tmp_path, does=both), tmp_path), never_stop).evidence
     assert evidence.outcome is TurnOutcome.CRASHED
-    assert evidence.last_words == (
-        *("429 Too Many Requests", *(f"line {n}" for n in range(11, 2, -1))),
-        *("last", ("a " * 100).strip()),
-    )
+    assert evidence.last_words == ("429 Too Many Requests", *(f"line {n}" for n in range(11, 2, -1)))
+    evidence = call_agent(turn_for(script(tmp_path, does=silent), tmp_path), never_stop).evidence
+    assert evidence.last_words == ("last", ("a " * 100).strip())
     done = call_agent(turn_for(script(tmp_path, does="print('last')"), tmp_path), never_stop).evidence
     assert (done.outcome, done.last_words) == (TurnOutcome.DONE, ())
 

@@ -16,6 +16,8 @@ from pytest_iterctl.control.failed_suite import of_suite
 from pytest_iterctl.control.failed_turn import of_turn
 from pytest_iterctl.control.state import Attempt
 
+POOL = "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /"
+
 
 def turn(outcome: Turn = Turn.CRASHED, *, code: int | None = 1, error: str = "") -> TurnEvidence:
     return TurnEvidence(agent="coder", outcome=outcome, exit_code=code, error=error)
@@ -73,11 +75,78 @@ def test_how_a_turn_ended_decides_before_all_else(outcome: Turn, kind: str) -> N
         ("openai.APITimeoutError: Request timed out.", "timeout"),
         ("curl: (22) The requested URL returned error: 503", "service_unavailable"),
         ("curl: (22) The requested URL returned error: 429", "rate_limit"),
+        ("requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: http://x", "rate_limit"),
+        ("HTTP 429 Too Many Requests", "rate_limit"),
+        ("httpx.HTTPStatusError: Client error '429 Too Many Requests' for url 'http://x'", "rate_limit"),
+        ("AxiosError: Request failed with status code 429", "rate_limit"),
+        ("openai.RateLimitError: Error code: 429 - {'error': {'code': 'rate_limit_exceeded'}}", "rate_limit"),
+        ("anthropic.RateLimitError: Error code: 429", "rate_limit"),
+        ("RateLimitError: 429 You exceeded your current quota", "rate_limit"),
+        ("litellm.RateLimitError: RateLimitError: OpenAIException - too much", "rate_limit"),
+        ("google.genai.errors.ClientError: 429 RESOURCE_EXHAUSTED. {'error': 1}", "rate_limit"),
+        ("Rate limit reached for model in organization on requests per min.", "rate_limit"),
+        ("⚠️ Rate limit exceeded: try again in 20s", "rate_limit"),
+        ("urllib.error.HTTPError: HTTP Error 429: Too Many Requests", "rate_limit"),
+        ("openai.APIConnectionError: Connection error.", "network"),
+        ("[API Error: Connection error.]", "network"),
+        ("curl: (7) Failed to connect to localhost port 1 after 0 ms: Connection refused", "network"),
+        ("curl: (7) Failed to connect to localhost port 1 after 0 ms: Could not connect to server", "network"),
+        ("fatal: unable to access 'https://x/': Could not resolve host: x", "network"),
+        ("fatal: unable to access 'https://x/': Failed to connect to x port 443: Connection refused", "network"),
+        ("ssh: connect to host x port 22: Connection refused", "network"),
+        ("TypeError: fetch failed", "network"),
+        ("[cause]: Error: connect ECONNREFUSED ::1:1", "network"),
+        ("Error: getaddrinfo ENOTFOUND localhost", "network"),
+        (f"{POOL} (Caused by NewConnectionError('<...>: Failed to …: [Errno 111] Connection refused'))", "network"),
+        (f"{POOL} (Caused by ConnectTimeoutError(<...>, 'Connection to x timed out.'))", "timeout"),
+        ("requests.exceptions.ConnectionError: ('Connection aborted.', ConnectionResetError(104, 'reset'))", "timeout"),
+        ("curl: (28) Operation timed out after 5000 milliseconds", "timeout"),
+        ("[cause]: ConnectTimeoutError: Connect Timeout Error", "timeout"),
+        ("503 Server Error: Service Unavailable for url: http://x", "service_unavailable"),
+        ("openai.InternalServerError: Error code: 503 - upstream connect error", "service_unavailable"),
+        ("aiohttp.client_exceptions.ClientResponseError: 503, message='', url='http://x'", "service_unavailable"),
+        ("Overloaded", "service_unavailable"),
+        ("500 Server Error: Internal Server Error for url", "api_error"),
+        ("HTTP/1.1 520 Web Server Returned an Unknown Error", "api_error"),
+        ("InternalServerError: 500 status code (no body)", "api_error"),
+        ("401 Client Error: Unauthorized for url: x", "auth"),
+        ("401 Client Error", "auth"),
+        ("401 Unauthorized", "auth"),
+        ("HTTP 401", "auth"),
+        ("status code 401", "auth"),
+        ("Unauthorized", "auth"),
+        ("Error: Invalid API key.", "auth"),
+        ("openai.AuthenticationError: no key", "auth"),
+        ("AuthenticationError: 401 Incorrect API key provided", "auth"),
+        ("fatal: unable to access 'https://x/': The requested URL returned error: 403", "auth"),
+        ("Killed", "resource_exhausted"),
         ("Timeout is set to 5", "unknown"),
         ("I could not do it: error, error, error", "unknown"),
         ("the service said that no space left on device was not the problem", "unknown"),
         ("500 lines were changed", "unknown"),
         ("404 of 500 tests pass", "unknown"),
+        ("Unauthorized requests now get a 401, as the task asks.", "unknown"),
+        ("Summary: Unauthorized", "unknown"),
+        ("Summary: RateLimitError: is handled", "unknown"),
+        ("- Unauthorized", "unknown"),
+        ("Not logged in users are redirected now", "unknown"),
+        ("AuthenticationError: raised for a wrong password", "unknown"),
+        ("HTTP 401: mended", "unknown"),
+        ("HTTP 401 responses are tested now", "unknown"),
+        ("status code 404 is given for a missing page", "unknown"),
+        ("Error: 404 links are broken", "unknown"),
+        ("error: 403 lines changed", "unknown"),
+        ("Status: 500 tests passed", "unknown"),
+        ("503 Service Unavailable is retried now", "unknown"),
+        ("Overloaded methods are resolved now.", "unknown"),
+        ("Overloaded: both methods", "unknown"),
+        ("Killed mutants: 3 of 3", "unknown"),
+        ("Killed: 3 of 3 mutants", "unknown"),
+        ("Rate limited endpoint: done", "unknown"),
+        ("Connection refused errors are retried", "unknown"),
+        ("Fixed: Connection refused", "unknown"),
+        ("ECONNREFUSED handled.", "unknown"),
+        ("[Errno 28] is told", "unknown"),
         ("", "unknown"),
     ],
 )
@@ -93,6 +162,19 @@ def test_what_it_said_last_is_asked_where_the_reason_says_nothing() -> None:
     assert kind_of(crashed.model_copy(update={"error": "503 Service Unavailable"})) == "service_unavailable"
     assert kind_of(crashed.model_copy(update={"last_words": said[:1]})) == "unknown"
     assert kind_of(crashed.model_copy(update={"outcome": Turn.TIMED_OUT})) == "timeout"
+
+
+def test_an_exception_of_its_own_says_that_it_was_nothing_that_was_printed_before() -> None:
+    before = ("429 Too Many Requests", "command not found: ls")
+    raised = ("RuntimeError: editor lost its buffer", '  File "agent.py", line 3, in <module>', *before)
+    assert kind_of(turn().model_copy(update={"last_words": raised})) == "unknown"
+    assert kind_of(turn().model_copy(update={"last_words": ("acme.EditorError", *before)})) == "unknown"
+    assert kind_of(turn(error="EditorError: no buffer").model_copy(update={"last_words": before})) == "unknown"
+    # This one says only that another program failed, whose own words come before.
+    ran = ("subprocess.CalledProcessError: Command '['curl']' returned non-zero exit status 22.", *before)
+    assert kind_of(turn().model_copy(update={"last_words": ran})) == "rate_limit"
+    # What could not be started is told by the run, not by the agent.
+    assert kind_of(turn().model_copy(update={"last_words": before[1:]})) == "unknown"
 
 
 @pytest.mark.parametrize(
