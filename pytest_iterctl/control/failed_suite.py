@@ -22,25 +22,31 @@ _NAMES: tuple[tuple[ErrorType, tuple[str, ...]], ...] = (
     ("resource_exhausted", ("MemoryError", "OutOfMemoryError")),
     ("timeout", ("TimeoutError", "ConnectionResetError", "BrokenPipeError", "TimeoutExpired", "ReadTimeout")),
     ("timeout", ("ConnectTimeout", "ReadTimeoutError", "ConnectTimeoutError")),
-    ("network", ("ConnectionRefusedError", "gaierror", "herror", "NewConnectionError")),
+    ("network", ("ConnectionRefusedError", "NewConnectionError")),
 )
 _KINDS: Mapping[str, ErrorType] = MappingProxyType({name: kind for kind, names in _NAMES for name in names})
-#: These hide what would come after them, so one of them names the whole.
+#: What a project calls its own exceptions after; of what they are made no report tells.
+_ENDINGS: tuple[tuple[ErrorType, tuple[str, ...]], ...] = (
+    ("assertion", ("AssertionError",)),
+    ("import", ("ImportError",)),
+    ("timeout", ("TimeoutError", "Timeout")),
+)
+#: Whose exceptions those of the network are; "" is Python itself. A project's own of the same name may be anything.
+_OF_THE_NETWORK = frozenset({"", "builtins", "socket", "urllib3"})
+#: These hide what would come after them, so one of them names the whole, where no test raised it itself.
 _HIDING: tuple[ErrorType, ...] = ("syntax", "import", "collection", "crash")
+_BEFORE_THE_TESTS = frozenset({"collect", "session"})
 #: What the machine lacked, and not the code: only where every failure says so.
 _SURROUNDINGS: frozenset[ErrorType] = frozenset(("network", "timeout", "resource_exhausted"))
-_TIMED_OUT = re.compile(r"^(?:Failed: )?Timeout (?:>|\()")
+#: The words of pytest-timeout alone, of its older versions too; and how a run ends whose process it ended.
+_TIMED_OUT = re.compile(r"(?:Failed: )?Timeout (?:\(>[\d.]{1,20}s\) from pytest-timeout\b|>[\d.]{1,20}s\s*(?:\n|$))")
+_ENDED_IT = ": ended by pytest-timeout"
 #: As pytest-xdist tells it.
 _WORKER_DIED = re.compile(r"^worker '[^']{1,60}' crashed while running ")
-_ERRNO = re.compile(r"\[Errno (-?\d+)\]")
-_BY_ERRNO: Mapping[int, ErrorType] = MappingProxyType(
-    {
-        **dict.fromkeys((12, 23, 24, 28, 122), "resource_exhausted"),
-        **dict.fromkeys((104, 110), "timeout"),
-        **dict.fromkeys((101, 111, 113, -2, -3, -5), "network"),
-    }
+#: What the message says of these says what it was.
+_OF_THE_SYSTEM = frozenset(
+    {"OSError", "IOError", "ConnectionError", "URLError", "BlockingIOError", "PermissionError", "gaierror", "herror"}
 )
-_OF_THE_SYSTEM = frozenset({"OSError", "IOError", "ConnectionError", "URLError", "BlockingIOError", "PermissionError"})
 
 
 def of_suite(suite: SuiteEvidence) -> Analysis | None:
@@ -63,11 +69,14 @@ def of_suite(suite: SuiteEvidence) -> Analysis | None:
 
 
 def _of_crash(suite: SuiteEvidence) -> Analysis:
-    kinds = [kind for failure in suite.failures[:_LOOKED_AT] if (kind := _of_failure(failure)) is not None]
+    if suite.reason.endswith(_ENDED_IT):
+        return Analysis("timeout", "test", suite.reason)
+    failures = [(failure, _of_failure(failure)) for failure in suite.failures[:_LOOKED_AT]]
+    kinds = {kind for failure, kind in failures if kind == "resource_exhausted" or failure.phase in _BEFORE_THE_TESTS}
     named = next((kind for kind in (*_HIDING[:3], "resource_exhausted") if kind in kinds), None)
     if named is not None:
         return Analysis(named, "test", suite.reason)
-    for failure in suite.failures[:_LOOKED_AT]:
+    for failure, _ in failures:
         kind, sign = of_text(f"{failure.message}\n{failure.output}")
         if kind in _SURROUNDINGS:
             return Analysis(kind, "test", sign)
@@ -79,16 +88,19 @@ def _of_crash(suite: SuiteEvidence) -> Analysis:
 def _of_failures(suite: SuiteEvidence) -> Analysis:
     counts: Counter[ErrorType] = Counter()
     signs: dict[ErrorType, str] = {}
+    hiding: dict[ErrorType, str] = {}
     for failure in suite.failures[:_LOOKED_AT]:
         kind = _of_failure(failure) or "unknown"
         counts[kind] += 1 + len(failure.also)
         signs.setdefault(kind, _sign(failure))
+        if kind == "crash" or failure.phase in _BEFORE_THE_TESTS:
+            hiding.setdefault(kind, _sign(failure))
     if not counts:
         broken = suite.outcome is Outcome.COLLECTION_ERROR
         return Analysis("collection" if broken else "unknown", "test", suite.reason or str(suite.outcome))
     for kind in _HIDING:
-        if kind in counts:
-            return Analysis(kind, "test", signs[kind])
+        if kind in hiding:
+            return Analysis(kind, "test", hiding[kind])
     code: list[tuple[ErrorType, int]] = [(kind, n) for kind, n in counts.items() if kind not in _SURROUNDINGS]
     most = max(code or counts.items(), key=lambda pair: pair[1])[0]
     return Analysis(most, "test", signs[most])
@@ -96,17 +108,26 @@ def _of_failures(suite: SuiteEvidence) -> Analysis:
 
 def _of_failure(failure: Failure) -> ErrorType | None:
     name = failure.kind.rpartition(".")[2]
-    if _TIMED_OUT.match(failure.message):
+    if name == "Failed" and _TIMED_OUT.match(failure.message):
         return "timeout"
-    if _WORKER_DIED.match(failure.message):
+    if not name and _WORKER_DIED.match(failure.message):
         return "crash"
-    known: ErrorType | None = _KINDS.get(name)
+    known = _KINDS.get(name) or next((kind for kind, endings in _ENDINGS if name.endswith(endings)), None)
+    if known == "network" and _owner(failure, name) not in _OF_THE_NETWORK:
+        known = None
     if known is None and name in _OF_THE_SYSTEM:
-        number = _ERRNO.search(failure.message[:_LINE])
-        known = _BY_ERRNO.get(int(number[1])) if number is not None else None
+        said, _ = of_text(_sign(failure))
+        known = said if said in _SURROUNDINGS else None
     if known in {None, "assertion", "type"} and failure.phase == "collect":
         return "collection"
     return known
+
+
+def _owner(failure: Failure, name: str) -> str:
+    """The package that an exception is of, where the report's type or the beginning of the message tells it."""
+    told = failure.message[:_LINE].partition(":")[0]
+    dotted = failure.kind if "." in failure.kind or not told.endswith(f".{name}") else told
+    return dotted.removesuffix(name).partition(".")[0]
 
 
 def _sign(failure: Failure) -> str:

@@ -237,8 +237,18 @@ def test_the_outcome_of_a_run_decides_first(outcome: Outcome, kind: str) -> None
         ([failure("TypeError", "TypeError: no")], "type"),
         ([failure("builtins.AttributeError")], "type"),
         ([failure("Failed", "Failed: Timeout >1.0s")], "timeout"),
+        ([failure("Failed", "Failed: Timeout (>1.0s) from pytest-timeout.")], "timeout"),
+        ([failure("Failed", "Timeout >1.0s")], "timeout"),
         ([failure("Failed", "Failed: DID NOT RAISE")], "assertion"),
-        ([failure("ModuleNotFoundError"), failure(), failure()], "import"),
+        ([failure("Failed", "Failed: Timeout (30s) banner is missing")], "assertion"),
+        ([failure("Failed", "Failed: Timeout >5s is not honoured")], "assertion"),
+        ([failure("AssertionError", "Timeout > 5 is not honoured\nassert False")], "assertion"),
+        ([failure("AssertionError", "Timeout (>1.0s) from pytest-timeout.")], "assertion"),
+        ([failure("ModuleNotFoundError", phase="collect"), failure(), failure()], "import"),
+        ([failure("ModuleNotFoundError"), failure(), failure()], "assertion"),
+        ([failure("ModuleNotFoundError", phase="setup"), failure(), failure()], "assertion"),
+        ([failure("SyntaxError"), failure("TypeError"), failure("TypeError")], "type"),
+        ([failure("SyntaxError")], "syntax"),
         ([failure("SyntaxError", phase="collect"), failure("ModuleNotFoundError")], "syntax"),
         ([failure("RuntimeError", "RuntimeError: no", phase="collect")], "collection"),
         ([failure("AssertionError", "no", phase="collect")], "collection"),
@@ -246,6 +256,21 @@ def test_the_outcome_of_a_run_decides_first(outcome: Outcome, kind: str) -> None
         ([failure("OSError", "OSError: [Errno 24] Too many open files")], "resource_exhausted"),
         ([failure("OSError", "OSError: [Errno 2] No such file")], "unknown"),
         ([failure("URLError", "URLError: <urlopen error [Errno 111] Connection refused>")], "network"),
+        ([failure("OSError", "OSError: parse: [Errno 28] is not shown")], "unknown"),
+        ([failure("OSError", "parse: [Errno 28] No space left on device")], "unknown"),
+        ([failure("OSError", "[Errno 28] No space left on device")], "resource_exhausted"),
+        ([failure("ConnectionError", f"{POOL} (Caused by NewConnectionError('<...>: Failed'))")], "network"),
+        ([failure("gaierror", "socket.gaierror: [Errno -2] Name or service not known")], "network"),
+        ([failure("gaierror", "[Errno -3] Temporary failure in name resolution")], "network"),
+        ([failure("socket.gaierror", "no such host")], "network"),
+        ([failure("gaierror", "acme.gaierror: no such host")], "unknown"),
+        ([failure("acme.gaierror", "no such host")], "unknown"),
+        ([failure("ConnectionRefusedError", "acme.ConnectionRefusedError: by the host")], "unknown"),
+        ([failure("NewConnectionError", "urllib3.exceptions.NewConnectionError: no")], "network"),
+        ([failure("MyTimeout", "acme.MyTimeout: late")], "timeout"),
+        ([failure("acme.LockTimeoutError", "late")], "timeout"),
+        ([failure("InvoiceAssertionError", "acme.InvoiceAssertionError: no")], "assertion"),
+        ([failure("PluginImportError", "acme.PluginImportError: no")], "import"),
         ([failure("MemoryError", "")], "resource_exhausted"),
         ([failure("ConnectionRefusedError"), failure("ConnectionRefusedError")], "network"),
         ([failure("ConnectionRefusedError"), failure("ConnectionRefusedError"), failure()], "assertion"),
@@ -254,6 +279,7 @@ def test_the_outcome_of_a_run_decides_first(outcome: Outcome, kind: str) -> None
         ([failure("", "worker 'gw0' crashed while running 'test_a.py::test_b'")], "crash"),
         ([failure("", "worker 'gw0' crashed while running 'test_a.py::test_b'"), failure()], "crash"),
         ([failure("", "the worker 'gw0' crashed while running on")], "unknown"),
+        ([failure("AssertionError", "worker 'gw0' crashed while running 'test_a.py::test_b'")], "assertion"),
     ],
 )
 def test_exception_types_and_error_numbers_say_what_it_was(failures: list[Failure], kind: str) -> None:
@@ -263,8 +289,12 @@ def test_exception_types_and_error_numbers_say_what_it_was(failures: list[Failur
 def test_a_crash_that_names_its_reason_is_that() -> None:
     crashed = suite(failure("SyntaxError", phase="session"), outcome=Outcome.CRASHED)
     assert kind_of_suite(crashed) == "syntax"
+    assert kind_of_suite(suite(failure("SyntaxError"), outcome=Outcome.CRASHED)) == "crash"  # a test that ran before
     text = failure("", "pytest did not start", output="OSError: [Errno 28] No space left on device", phase="session")
     assert kind_of_suite(suite(text, outcome=Outcome.CRASHED)) == "resource_exhausted"
+    late = "crashed in t.py::test_a: ended by pytest-timeout"
+    ended = suite(failure("", late, phase="session"), outcome=Outcome.CRASHED, exit_code=1, reason=late)
+    assert of_suite(ended) == Analysis("timeout", "test", late)
     assert kind_of_suite(suite(outcome=Outcome.CRASHED, exit_code=-9)) == "resource_exhausted"
     assert kind_of_suite(suite(outcome=Outcome.CRASHED, exit_code=-11)) == "crash"
 

@@ -19,6 +19,7 @@ import pytest
 
 import pytest_iterctl
 from pytest_iterctl.control.evidence import Failure, Outcome, SuiteEvidence
+from pytest_iterctl.control.failed_suite import of_suite
 from pytest_iterctl.control.signature import coarse, exact
 from pytest_iterctl.feedback.compose import long_form
 from pytest_iterctl.feedback.items import suite_items
@@ -681,6 +682,9 @@ def test_a_timeout_of_pytest_timeout_names_the_test(project: Project, method: st
         assert watched.suite.reason == "crashed in test_a.py::test_slow: ended by pytest-timeout"
     else:
         assert watched.suite.outcome is Outcome.FAILED
+    analysis = of_suite(watched.suite)
+    assert analysis is not None
+    assert analysis.error_type == "timeout"
 
 
 def test_a_missed_coverage_gate_is_a_failure_of_the_session(project: Project) -> None:
