@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,7 +101,7 @@ def _last_line(capture: Capture) -> str:
 
 
 def _with_result(evidence: TurnEvidence, result: dict[str, object], *, review: bool) -> TurnEvidence:
-    said = Transcript.of(result, review=review)
+    said = Transcript.of(result, review=review, now=time.time())
     return evidence.model_copy(
         update={
             "outcome": said.outcome,

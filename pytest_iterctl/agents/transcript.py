@@ -20,7 +20,7 @@ from pytest_iterctl.agents.records import (
     records_in,
     values_at,
 )
-from pytest_iterctl.agents.waits import moment_in, seconds_in
+from pytest_iterctl.agents.waits import seconds_in, seconds_until
 from pytest_iterctl.control.evidence import TurnOutcome
 from pytest_iterctl.plan.model import Agent
 from pytest_iterctl.plan.reads import Reads, Rule
@@ -31,7 +31,6 @@ __all__ = ["QUESTION", "SessionTotals", "Transcript", "bounded_text", "read_tran
 #: A last line that begins so is a question to a person, whichever agent printed it.
 QUESTION = "ITERCTL-QUESTION:"
 
-_LONGEST_WAIT = 30 * 86400.0
 _ERROR = 300
 _ASKED = 2000
 _TEXT = 4000
@@ -70,8 +69,8 @@ class Transcript:
     finished: bool = False
 
     @classmethod
-    def of(cls, document: Mapping[str, object] | None, *, review: bool = False) -> Transcript:
-        """What a report says, in the words that a plain command or a hook uses.
+    def of(cls, document: Mapping[str, object] | None, *, review: bool = False, now: float | None = None) -> Transcript:
+        """What a report says, in the words that a plain command or a hook uses. `now` is for waits until a date.
 
         In a reviewer's document, whatever it has found may have these names, so there only the figures count.
         """
@@ -79,16 +78,13 @@ class Transcript:
             return cls()
         if review and _is_review(document):
             document = {key: value for key, value in document.items() if key in _FIGURES}
-        cost, tokens, calls, wait = (
-            sane_number(document.get(key)) for key in ("cost_usd", "tokens", "calls", "retry_after")
-        )
+        cost, tokens, calls = (sane_number(document.get(key)) for key in ("cost_usd", "tokens", "calls"))
+        wait = seconds_in(document.get("retry_after"), now)
         if cost is None:  # what Claude Code calls it
             cost = sane_number(document.get("total_cost_usd"))
         error = document.get("error")
         if document.get("is_error") is True:
             error = error or document.get("result") or "it reported an error"
-        if wait is not None and wait > _LONGEST_WAIT:
-            wait = None
         if wait and not error:
             error = "it is rate limited"
         said = cls(
@@ -132,7 +128,7 @@ def read_transcript(
     `review`.
     """
     if agent.reads is None:
-        heard = _reported(stdout, review=review)
+        heard = _reported(stdout, review=review, now=now)
     else:
         records = _records(agent.reads, stdout, stderr, output_file)
         heard = _read(agent.reads, records, Streams(stdout, stderr), before or SessionTotals())
@@ -171,12 +167,12 @@ class _Sign:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _reported(stdout: str, *, review: bool) -> _Heard:
+def _reported(stdout: str, *, review: bool, now: float | None) -> _Heard:
     """The contract of a plain command: a JSON object that ends its output may be a report."""
     document, before = ending_record(stdout)
     if document is None or not document.keys() & _REPORT:
         return _Heard(Transcript(question=_question_line(stdout)))
-    said = Transcript.of(document, review=review)
+    said = Transcript.of(document, review=review, now=now)
     asked = bool(said.question)
     if not (review and _is_review(document)):
         said = replace(said, question=said.question or _question_line(before))
@@ -317,11 +313,10 @@ def _first_line(value: object) -> str:
 
 def _wait(agent: Agent, sign: _Sign, heard: _Heard, now: float | None) -> float | None:
     look = Look(sign.rule.record or (agent.reads.record if agent.reads else {}), heard.records, heard.streams)
-    wait = seconds_in(look.text(sign.rule.wait) or sign.groups.get("wait", ""))
-    until = moment_in(look.text(sign.rule.until) or sign.groups.get("until", ""))
-    if wait is None and until is not None and now is not None:
-        wait = max(until - now, 0.0)
-    return wait if wait is not None and wait <= _LONGEST_WAIT else None
+    wait = seconds_in(look.text(sign.rule.wait) or sign.groups.get("wait", ""), now)
+    if wait is not None:
+        return wait
+    return seconds_until(look.text(sign.rule.until) or sign.groups.get("until", ""), now)
 
 
 def _exit_reason(heard: _Heard) -> str:

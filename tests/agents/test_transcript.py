@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_iterctl.agents.records import records_in, values_at
 from pytest_iterctl.agents.transcript import SessionTotals, Transcript, read_transcript
+from pytest_iterctl.agents.waits import seconds_in
 from pytest_iterctl.control.evidence import TurnEvidence, TurnOutcome
 from pytest_iterctl.plan.model import Agent
 from pytest_iterctl.plan.presets import preset_names, presets
@@ -145,7 +146,17 @@ class TestPlainCommands:
         said = read(PLAIN, '{"error": "busy", "retry_after": 30}', exit_code=1)
         assert (said.outcome, said.retry_after) == (TurnOutcome.RATE_LIMITED, 30.0)
 
-    @pytest.mark.parametrize("wait", [-1, 1e9, "soon", True, None, float("inf")])
+    @pytest.mark.parametrize("wait", ["3", 3, 3.0, "3s", "Wed, 21 Oct 2026 07:28:03 GMT"])
+    def test_a_wait_may_be_told_as_a_header_tells_it(self, wait: object) -> None:
+        said = read(PLAIN, json.dumps({"retry_after": wait}), now=1792567680.0)
+        assert (said.outcome, said.retry_after) == (TurnOutcome.RATE_LIMITED, 3.0)
+
+    @pytest.mark.parametrize("wait", [1e9, 10**400, "1000000000000", "400 days"])
+    def test_a_wait_that_is_too_long_is_not_a_short_one(self, wait: object) -> None:
+        said = read(PLAIN, json.dumps({"error": "busy", "retry_after": wait}))
+        assert (said.outcome, said.retry_after) == (TurnOutcome.RATE_LIMITED, 30 * 86400.0)
+
+    @pytest.mark.parametrize("wait", [-1, "-1", "soon", "", True, None, float("inf"), [3]])
     def test_a_wait_that_is_none_is_not_waited_for(self, wait: object) -> None:
         said = read(PLAIN, json.dumps({"error": "busy", "retry_after": wait}))
         assert (said.outcome, said.retry_after) == (TurnOutcome.CRASHED, None)
@@ -374,12 +385,40 @@ class TestOutcomes:
 
     @pytest.mark.parametrize(
         ("said", "seconds"),
-        [("30", 30), ("1.5s", 1.5), ("250ms", 0.25), ("10h20m30s", 37230), ("3 days 4 hours", 273600), ("soon", None)],
+        [
+            *(("30", 30), ("2.5", 2.5), ("1.5s", 1.5), ("250ms", 0.25), ("10h20m30s", 37230), ("36m5s", 2165)),
+            *(
+                ("1m30s", 90),
+                ("2 minutes", 120),
+                ("4.5s.", 4.5),
+                ("1 hr", 3600),
+                ("45 secs", 45),
+                ("1 millisecond", 0.001),
+            ),
+            *(("3 days 4 hours", 273600), ("1 day, 2 hours and 3 minutes", 93780), ("99999d", 30 * 86400)),
+            *(
+                ("1 millisecond", 0.001),
+                ("soon", None),
+                ("5 attempts", None),
+                ("2 or 3 minutes", None),
+                ("at 07:28", None),
+                ("s", None),
+            ),
+            *(("Wed, 21 Oct 2026 07:28:00 GMT", 60), ("Wednesday, 21-Oct-26 07:28:00 GMT", 60)),
+            *(("Wed Oct 21 07:28:00 2026", 60), ("Wed, 21 Oct 2026 09:28:00 +0200", 60)),
+            *(("Tue, 20 Oct 2026 07:28:00 GMT", 0), ("Wed, 99 Oct 2026 07:28:00 GMT", None), ("Wed, soon", None)),
+        ],
     )
     def test_a_time_to_wait_is_read_as_people_write_it(self, said: str, seconds: float | None) -> None:
         rule = {"stderr": "^try again in (?P<wait>.*)", "outcome": "rate-limited"}
-        heard = read(agent(outcomes=[rule]), stderr=f"try again in {said}", exit_code=1)
+        heard = read(agent(outcomes=[rule]), stderr=f"try again in {said}", exit_code=1, now=1792567620.0)
         assert heard.retry_after == seconds
+        assert seconds is None or heard.outcome is TurnOutcome.RATE_LIMITED
+
+    @given(st.text(max_size=60) | st.from_regex(r"(Mon|Sunday),? [\w :+-]{0,40}", fullmatch=True))
+    def test_any_text_is_a_wait_or_none(self, text: str) -> None:
+        wait = seconds_in(text, 0.0)
+        assert wait is None or 0 <= wait <= 30 * 86400
 
     def test_a_time_of_day_to_wait_for_needs_a_clock(self) -> None:
         events = [
