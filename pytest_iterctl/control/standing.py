@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from hashlib import sha256
 from typing import Literal
 
 from pytest_iterctl.control.decision import Situation, combine_reviews
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _LONGEST_WAIT = 60.0
+_JITTER = 0.25
 _PERMANENT = frozenset({"auth", "validation"})
 _DENIED = 5
 
@@ -70,15 +72,22 @@ def spent(state: RunState, attempt: Attempt) -> Spent:
     )
 
 
-def backoff(settings: Settings, failures: int, chosen: Backoff | None = None) -> float:
+def backoff(settings: Settings, failures: int, chosen: Backoff | None = None, *, seed: str) -> float:
     """How long to wait before the agent is called again after this many failures in a row.
 
-    Where nobody wants to wait, a strategy does not make them.
+    Where nobody wants to wait, a strategy does not make them. Runs that failed together would all call again together,
+    so an exponential wait is up to a quarter longer. By how much follows from the seed, which names the wait: after a
+    resume it is the same one.
     """
-    if settings.backoff == "none":
+    growth = "none" if settings.backoff == "none" else chosen or settings.backoff
+    if growth == "none":
         return 0.0
-    growth = failures if (chosen or settings.backoff) == "linear" else 2 ** min(failures - 1, 16)
-    return min(settings.backoff_initial * growth, max(_LONGEST_WAIT, settings.backoff_initial))
+    if growth == "linear":
+        wait = settings.backoff_initial * failures
+    else:
+        drawn = int.from_bytes(sha256(seed.encode("utf-8", "backslashreplace")).digest()[:4]) / 2**32
+        wait = settings.backoff_initial * 2 ** min(failures - 1, 16) * (1 + _JITTER * drawn)
+    return min(wait, max(_LONGEST_WAIT, settings.backoff_initial))
 
 
 def gave_up(state: RunState, task: TaskState, attempt: Attempt) -> str:

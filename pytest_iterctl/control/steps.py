@@ -285,7 +285,8 @@ def _wait(state: RunState, task: TaskState, attempt: Attempt, failures: int, why
     """The pause before the next call, no longer than the time that is left."""
     last = attempt.all_turns[-1]
     told = last.retry_after if last.outcome is TurnOutcome.RATE_LIMITED else None
-    pause = max(backoff(task.settings, failures, attempt.strategy.backoff), told or 0.0)
+    seed = f"{state.run}/{task.id}/{attempt.iteration}/{failures}"
+    pause = max(backoff(task.settings, failures, attempt.strategy.backoff, seed=seed), told or 0.0)
     left = allowance(limits_of(state), spent(state, attempt), pause, in_iteration=attempt.iteration > 0)
     return Wait(task.id, attempt.iteration, left.seconds, why)
 

@@ -272,7 +272,9 @@ class SettingsPatch(Value):
         default=None, description="when it is of no use to go on: off, or a table with the rules' thresholds"
     )
     backoff: Backoff | None = Field(
-        default=None, description="how the wait after a failed agent grows: none, linear or exponential (default)"
+        default=None,
+        description="how the wait after a failed agent grows: none, linear or exponential (default); an exponential "
+        "one is up to a quarter longer, so that runs that failed together do not all call again together",
     )
     backoff_initial: Duration | None = Field(
         default=None, description="the first wait after a failed agent (default 1s)"

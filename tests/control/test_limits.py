@@ -86,14 +86,32 @@ def test_a_call_may_take_the_tightest_of_its_timeout_and_what_is_left(
     assert left[allowed.limit] == min(left.values())
 
 
-@given(st.sampled_from(("none", "linear", "exponential")), st.floats(0.01, 1e6), st.integers(1, 10_000))
-def test_waits_grow_and_end_at_a_minute_or_what_was_asked_for(kind: str, first: float, failures: int) -> None:
+@given(st.sampled_from(("none", "linear", "exponential")), st.floats(0.01, 1e6), st.integers(1, 10_000), st.text())
+def test_waits_grow_and_end_at_a_minute_or_what_was_asked_for(
+    kind: str, first: float, failures: int, seed: str
+) -> None:
     settings = Settings.model_validate({"backoff": kind, "backoff_initial": first})
-    wait = backoff(settings, failures)
-    assert 0 <= wait <= max(60.0, first)
-    assert backoff(settings, failures + 1) >= wait
-    if kind != "none":
-        assert backoff(settings, 1) == min(first, max(60.0, first))
+    wait, most = backoff(settings, failures, seed=seed), max(60.0, first)
+    assert 0 <= wait <= most
+    assert backoff(settings, failures + 1, seed=f"{seed}+") >= wait
+    assert backoff(settings, failures, seed=seed) == wait
+    planned = {"none": 0.0, "linear": first * failures, "exponential": first * 2 ** min(failures - 1, 16)}[kind]
+    assert min(planned, most) <= wait <= min(planned * (1.25 if kind == "exponential" else 1), most)
+
+
+def test_runs_that_failed_together_do_not_call_again_together() -> None:
+    waits = {backoff(Settings(backoff_initial=8.0), 2, seed=f"run-{number}") for number in range(100)}
+    assert len(waits) == 100
+    assert min(waits) < 16.5
+    assert max(waits) > 19.5
+
+
+def test_the_wait_of_a_strategy_counts_unless_nobody_wants_to_wait() -> None:
+    settings = Settings(backoff_initial=8.0)
+    assert backoff(settings, 3, "none", seed="") == 0
+    assert backoff(settings, 3, "linear", seed="") == 24
+    assert backoff(settings.model_copy(update={"backoff": "linear"}), 3, "exponential", seed="") >= 32
+    assert backoff(settings.model_copy(update={"backoff": "none"}), 3, "exponential", seed="") == 0
 
 
 def test_ten_cents_three_times_is_thirty_cents() -> None:
