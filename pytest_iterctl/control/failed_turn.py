@@ -49,14 +49,14 @@ _REASON = (
     r"|(?:Payload|Content) Too Large|Unprocessable (?:Entity|Content)"
     r"|RESOURCE_EXHAUSTED|UNAVAILABLE|UNAUTHENTICATED|PERMISSION_DENIED|INVALID_ARGUMENT)"
 )
-_TOLD = rf"(?::| -)? (?:{_REASON}{_BEHIND}|\{{['\"])"
+_TOLD = rf"(?::| -)? (?:{_REASON}{_BEHIND}|\{{)"
 _STATUS_CODE = r"(?:HTTP )?[Ss]tatus[ _]?[Cc]ode(?:: ?|=| )"
 _STATUS = re.compile(
     rf"{_FRONT}(?:"
     rf"(?:HTTP (?:[Ee]rror |[Ss]tatus )?|(?:Request failed with |[Uu]nexpected )?{_STATUS_CODE}|[Uu]nexpected status "
     rf"|[Ee]rror [Cc]ode(?:: ?|=| )|The requested URL returned error: )"
     rf"(?P<named>[45]\d\d)(?:{_END}|{_TOLD}|(?P<freely>: | - |, | \(| for url\b))"
-    rf"|HTTP/[\d.]{{1,3}} (?P<answer>[45]\d\d)(?:$| [A-Z])"
+    rf"|(?:HTTP/[\d.]{{1,3}}|API Error:) (?P<answer>[45]\d\d)(?:$| [A-Z])"
     rf"|(?:(?:API )?[Ee]rror[: ] ?|[Ss]tatus(?:: ?|=| ))(?P<called>[45]\d\d)(?:{_END}|{_TOLD})"
     rf"|(?P<bare>[45]\d\d)"
     rf"(?:{_TOLD}| (?:Client|Server) Error(?:{_END}|:.{{0,120}} for url\b)| status code\b|, message=')"
@@ -101,7 +101,8 @@ _SAYS: tuple[tuple[ErrorType, str], ...] = (
     ("service_unavailable", rf"Overloaded{_END}"),
     ("api_error", rf"Internal Server Error{_BEHIND}"),
     # What does not go away by itself is the whole of a line.
-    ("auth", rf"(?:Invalid API key|invalid_api_key|Unauthorized|Not logged in){_END}"),
+    ("auth", rf"(?:Invalid API key|Not logged in)(?:(?:\.| ·) Please run /login)?{_END}"),
+    ("auth", rf"(?:invalid_api_key|Unauthorized){_END}"),
 )
 #: Where a line of an error begins so, it is this and nothing else.
 _BEGINNINGS = tuple((kind, re.compile(f"{_FRONT}(?:{text})")) for kind, text in _SAYS)
