@@ -453,7 +453,7 @@ def _first_time(what: str) -> str:
 
 
 def _auth() -> Iterator[History]:
-    kind, ends, twice = "auth", "agent-failed", ("default", "default")
+    kind, ends, twice = "auth", "agent-failed", ("default",)  # after the second nothing is chosen any more
     refused = Answer(401, "Unauthorized", body='{"error": {"code": "invalid_api_key"}}')
     yield History(
         *(kind, "401 for ever: a person is asked after the second", "agent"),
@@ -483,7 +483,7 @@ def _auth() -> Iterator[History]:
         ("told_by('Invalid API key. Please run /login'); mend()",),
         ("told_by('report'); mend()",),
         answers=(refused,),
-        follows=("fallback-providers", "default"),
+        follows=("fallback-providers",),
         ends=ends,
         most_calls=2,
     )
@@ -520,7 +520,7 @@ def _auth() -> Iterator[History]:
 
 
 def _validation() -> Iterator[History]:
-    kind, ends, twice = "validation", "agent-failed", ("default", "default")
+    kind, ends, twice = "validation", "agent-failed", ("default",)
     wrong = Answer(400, "Bad Request", body='{"error": {"type": "invalid_request_error"}}')
     yield History(
         *(kind, "a command that a shell can't find", "agent"),
@@ -732,7 +732,7 @@ def _assertion() -> Iterator[History]:
         *(kind, "five causes at once, twice", "tests"),
         parts,
         files={"calc.py": right.replace("return ", "return 9 + "), "test_calc.py": f"import calc\n\n\n{checks}"},
-        follows=("narrow", "default"),
+        follows=("narrow", "narrow"),
     )
 
 
