@@ -17,7 +17,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["ABSENT", "LARGEST", "Entry", "Place", "Recorded", "differing", "look", "read", "remove", "write"]
+__all__ = [
+    "ABSENT",
+    "LARGEST",
+    "Entry",
+    "Folder",
+    "Place",
+    "Recorded",
+    "clear",
+    "differing",
+    "look",
+    "read",
+    "remove",
+    "write",
+]
 
 #: Bytes of one file. An index of half a million files is smaller; nothing else comes near.
 LARGEST = 64 * 1024**2
@@ -36,7 +49,9 @@ _FOLDERS = frozenset(
     {b"refs", b"logs", b"hooks", b"info", b"rebase-merge", b"rebase-apply", b"sequencer", b"remotes", b"branches"}
     | {b"reftable", b"NOTES_MERGE_WORKTREE"}
 )
-#: Too large to record, or not of this work tree. Objects have a copy of their own; of them only this is a setting.
+#: Files that a folder may be in the place of; what is in it is then in their way.
+_IN_THE_WAY = re.compile(rb"[A-Z_]*HEAD|[a-z].*")
+#: Walked in a way of its own. Objects have a copy of their own; of them only this is a setting.
 _ELSEWHERE = frozenset({b"objects", b"worktrees", b"modules"})
 _ALTERNATES = (b"objects/info/alternates", b"objects/info/http-alternates")
 #: Of submodules only what can run a program: a snapshot leaves them alone as well.
@@ -81,16 +96,28 @@ class Place:
         return cls(os.fsencode(common_dir), os.fsencode(real.relative_to(common_dir)))
 
     def path(self, name: bytes) -> bytes:
-        return self.base + b"/" + name
+        return self.base + b"/" + name if name else self.base
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Its permissions, and the number by which it is known again wherever it was moved."""
+
+    mode: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a git directory said at one moment (nanoseconds); `identity` tells it from another one in its place."""
+    """What a git directory said at one moment (nanoseconds); `identity` tells it from another one in its place.
+
+    The folders are those of the entries and of the objects; the git directory itself has no name.
+    """
 
     entries: Mapping[bytes, Entry] = field(default_factory=lambda: MappingProxyType({}))
     at: int = 0
     identity: tuple[int, int] = (0, 0)
+    folders: Mapping[bytes, Folder] = field(default_factory=lambda: MappingProxyType({}))
 
     def content(self, name: bytes) -> bytes:
         return self.entries.get(name, ABSENT).content or b""
@@ -108,7 +135,8 @@ def look(place: Place, previous: Recorded | None = None) -> Recorded:
     known = previous.entries if previous is not None else {}
     settled = (previous.at if previous is not None else 0) - _SETTLED
     entries: dict[bytes, Entry] = {}
-    for name, found in _walk(place):
+    folders = {b"": Folder(stat.S_IMODE(base.st_mode), base.st_ino)}
+    for name, found in _walk(place, folders):
         if found is None:
             entries[name] = Entry("unknown")
             continue
@@ -121,7 +149,7 @@ def look(place: Place, previous: Recorded | None = None) -> Recorded:
             entries[name] = before
         else:
             entries[name] = _read(found.path, seen)
-    return Recorded(MappingProxyType(entries), at, (base.st_dev, base.st_ino))
+    return Recorded(MappingProxyType(entries), at, (base.st_dev, base.st_ino), MappingProxyType(folders))
 
 
 def differing(before: Recorded, after: Recorded) -> dict[bytes, tuple[Entry, Entry]]:
@@ -187,55 +215,72 @@ def remove(place: Place, name: bytes, seen: Entry) -> bool:
     return same
 
 
-def _walk(place: Place) -> Iterator[tuple[bytes, os.DirEntry[bytes] | None]]:
-    """Names with what is there; None for what is some other tool's."""
+def _walk(place: Place, folders: dict[bytes, Folder]) -> Iterator[tuple[bytes, os.DirEntry[bytes] | None]]:
+    """Names with what is there; None for what is some other tool's. Folders are noted on the way."""
     for entry in _scan(place.base):
         name = entry.name
-        if entry.is_dir(follow_symlinks=False):
-            if name in _FOLDERS:
-                yield from _below(entry.path, name)
+        if _is_folder(entry, name, folders):
+            if name in _FOLDERS or (_FILES.fullmatch(name) and _IN_THE_WAY.fullmatch(name)):
+                yield from _below(entry.path, name, folders)
+            elif name == b"worktrees":
+                yield from _work_trees(entry.path, name, folders)
             elif name == b"modules":
-                yield from _modules(entry.path, name)
-            elif name not in _ELSEWHERE and not name.startswith(_OF_RUNNING_PROGRAMS):
+                yield from _modules(entry.path, name, folders)
+            elif name not in _ELSEWHERE and not name.startswith(_OF_RUNNING_PROGRAMS) and not name.endswith(b".lock"):
                 yield name, None
         elif name in _FOLDERS | _ELSEWHERE or name.endswith(b".lock") or _FILES.fullmatch(name):
             yield name, entry
         elif not name.startswith(_OF_RUNNING_PROGRAMS):
             yield name, None
+    for entry in _scan(place.path(b"objects")):
+        _is_folder(entry, b"objects/" + entry.name, folders)
     for entry in _scan(place.path(b"objects/info")):
         if b"objects/info/" + entry.name in _ALTERNATES:
             yield b"objects/info/" + entry.name, entry
-    if place.own:
-        for entry in _scan(place.path(place.own)):
-            name = place.own + b"/" + entry.name
-            if not entry.is_dir(follow_symlinks=False):
-                yield name, entry
-            elif entry.name in _FOLDERS:
-                yield from _below(entry.path, name)
 
 
-def _below(path: bytes, name: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
+def _below(path: bytes, name: bytes, folders: dict[bytes, Folder]) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
     waiting = [(path, name)]
     while waiting:
         path, name = waiting.pop()
         for entry in _scan(path):
             inner = name + b"/" + entry.name
-            if entry.is_dir(follow_symlinks=False):
+            if _is_folder(entry, inner, folders):
                 waiting.append((entry.path, inner))
             else:
                 yield inner, entry
 
 
-def _modules(path: bytes, name: bytes) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
+def _work_trees(path: bytes, name: bytes, folders: dict[bytes, Folder]) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
+    """Of each linked work tree what is also recorded of the main one; not its submodules."""
+    for tree in _scan(path):
+        at = name + b"/" + tree.name
+        for entry in _scan(tree.path) if _is_folder(tree, at, folders) else ():
+            if not _is_folder(entry, at + b"/" + entry.name, folders):
+                yield at + b"/" + entry.name, entry
+            elif entry.name in _FOLDERS:
+                yield from _below(entry.path, at + b"/" + entry.name, folders)
+
+
+def _modules(path: bytes, name: bytes, folders: dict[bytes, Folder]) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
     for entry in _scan(path):
         inner = name + b"/" + entry.name
-        if not entry.is_dir(follow_symlinks=False):
+        if not _is_folder(entry, inner, folders):
             if _OF_MODULES.fullmatch(entry.name):
                 yield inner, entry
         elif _OF_MODULES.fullmatch(entry.name):
-            yield from _below(entry.path, inner)
+            yield from _below(entry.path, inner, folders)
         elif entry.name not in {b"objects", b"refs", b"logs", b"lfs"}:
-            yield from _modules(entry.path, inner)
+            yield from _modules(entry.path, inner, folders)
+
+
+def _is_folder(entry: os.DirEntry[bytes], name: bytes, folders: dict[bytes, Folder]) -> bool:
+    with suppress(OSError):
+        if entry.is_dir(follow_symlinks=False):
+            seen = entry.stat(follow_symlinks=False)
+            folders[name] = Folder(stat.S_IMODE(seen.st_mode), seen.st_ino)
+            return True
+    return False
 
 
 def _scan(path: bytes) -> list[os.DirEntry[bytes]]:
@@ -317,17 +362,17 @@ def _make_folders(place: Place, name: bytes) -> bool:
                 os.mkdir(at)  # noqa: PTH102 - names are bytes
             elif mode & stat.S_IRWXU != stat.S_IRWXU:
                 os.chmod(at, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101 - names are bytes
-        _clear(place.path(name))
+        clear(place.path(name))
     except OSError:
         return False
     return True
 
 
-def _clear(path: bytes) -> None:
-    """Folders without any file in the place of a file."""
+def clear(path: bytes) -> None:
+    """Folders without any file, in the place of a file."""
     with suppress(FileNotFoundError):
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             return
         for entry in _scan(path):
-            _clear(entry.path)
+            clear(entry.path)
         os.rmdir(path)  # noqa: PTH106 - names are bytes

@@ -136,7 +136,9 @@ def refs_touched(
     return _bounded([*told, *_stash(before, after, old, new, packed)])
 
 
-def reflogs_touched(before: Recorded, after: Recorded, gone: frozenset[bytes], spaces: Namespaces) -> list[Touched]:
+def reflogs_touched(
+    before: Recorded, after: Recorded, gone: frozenset[bytes], spaces: Namespaces, place: Place
+) -> list[Touched]:
     """Reflogs only grow. `gone`: references that are told of already, whose logs went with them."""
     told = []
     since = time.time() - _EXPIRING
@@ -144,6 +146,8 @@ def reflogs_touched(before: Recorded, after: Recorded, gone: frozenset[bytes], s
         log = name.rpartition(b"logs/")[2]
         if b"logs/" not in name or entry.content is None or name.startswith(b"modules/"):
             continue
+        if name.startswith(b"worktrees/") and not (place.own and name.startswith(place.own + b"/")):
+            continue  # another work tree is told of as a whole
         if log == b"refs/stash" or log in gone or spaces.is_left_alone(log) or _is_free(log):
             continue
         now = after.content(name)

@@ -66,6 +66,8 @@ class ObjectCopy:
     def keep(self) -> None:
         """Have every object that there is now; what has left the repository since is let go."""
         self.problem = ""
+        if os.path.islink(self._source):  # noqa: PTH114 - names are bytes
+            self.problem = "objects of the repository can't be kept safe: they lie behind a link"
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         kept_folders = set(_names(self._target))
         for folder in self._folders():
@@ -83,20 +85,39 @@ class ObjectCopy:
     def lost(self) -> tuple[bytes, ...]:
         """Names of the kept files that the repository has no longer, or has another file of."""
         found = []
+        is_here = self._is_here()
         for folder in _names(self._target):
             source = self._source + b"/" + folder
-            if self._known.get(folder) == _changed(source):
+            is_real = is_here and _is_folder(source)
+            if is_real and self._known.get(folder) == _changed(source):
                 continue
             for name in _names(self._target + b"/" + folder):
                 relative = folder + b"/" + name
-                if not _same(self._target + b"/" + relative, self._source + b"/" + relative):
+                if not (is_real and _same(self._target + b"/" + relative, self._source + b"/" + relative)):
                     found.append(relative)
         return tuple(sorted(found))
 
+    def _is_here(self) -> bool:
+        """Whether the objects are in the git directory itself: what a link leads to is gone with the link."""
+        return _is_folder(os.path.dirname(self._source)) and _is_folder(self._source)  # noqa: PTH120 - names are bytes
+
+    def _is_plain(self) -> bool:
+        """Whether there is no link among the objects: git follows them, and finds what lies somewhere else."""
+        try:
+            return self._is_here() and not any(
+                entry.is_symlink() or (_is_fan(entry.name) and any(map(os.DirEntry.is_symlink, _scan(entry.path))))
+                for entry in _scan(self._source)
+            )
+        except OSError:
+            return False
+
     def missing(self, lost: tuple[bytes, ...], present: Repository) -> tuple[bytes, ...]:
-        """Those of the lost files with objects that are nowhere else in the repository: a repack loses none."""
-        if not lost:
-            return ()
+        """Those of the lost files with objects that are nowhere else in the repository: a repack loses none.
+
+        All of them where that can't be told, since one that is there twice does no harm.
+        """
+        if not lost or not self._is_plain():
+            return lost
         loose = {b"".join(match.groups()): name for name in lost if (match := _LOOSE.fullmatch(name))}
         found = [loose[each] for each in absent(present, loose)]
         packs = {name.rpartition(b".")[0] for name in lost if name.endswith((b".pack", b".idx"))}
@@ -104,7 +125,10 @@ class ObjectCopy:
             listed = _listed_in(self.folder / os.fsdecode(pack + b".idx"), present)
             if listed is None or absent(present, listed):
                 found += [name for name in lost if name.rpartition(b".")[0] == pack]
-        return tuple(sorted(found))
+        found += [
+            name for name in lost if os.path.lexists(path := self._source + b"/" + name) and not _is_readable(path)
+        ]
+        return tuple(sorted(set(found)))
 
     def is_overwritten(self, names: Iterable[bytes]) -> bool:
         """Whether there is something else in the place of one of these files."""
@@ -117,17 +141,23 @@ class ObjectCopy:
             source, target = self._target + b"/" + name, self._source + b"/" + name
             try:
                 _make_folder(os.path.dirname(target))  # noqa: PTH120 - names are bytes
+                if _is_folder(target):
+                    shutil.rmtree(target)  # nobody's: git itself never looks into one there
                 partial = target + b".iterctl"
                 with suppress(FileNotFoundError):
                     os.unlink(partial)  # noqa: PTH108 - names are bytes
                 self._link(source, partial)
                 os.rename(partial, target)  # noqa: PTH104 - names are bytes
+                with suppress(FileNotFoundError):
+                    os.unlink(partial)  # noqa: PTH108 - names are bytes; it stays where both are one file
+                if not _is_readable(target):
+                    os.chmod(target, 0o444)  # noqa: PTH101 - names are bytes; the copy is the same file, and locked as well
             except OSError:
                 whole = False
         return whole
 
     def _folders(self) -> list[bytes]:
-        return [name for name in _names(self._source) if name == b"pack" or _FAN.fullmatch(name)]
+        return [name for name in _names(self._source) if _is_fan(name)]
 
     def _keep_folder(self, folder: bytes) -> None:
         source, target = self._source + b"/" + folder, self._target + b"/" + folder
@@ -187,7 +217,7 @@ def _same(kept: bytes, present: bytes) -> bool:
         one, other = os.lstat(kept), os.lstat(present)
     except OSError:
         return False
-    if not stat.S_ISREG(other.st_mode) or one.st_size != other.st_size:
+    if not stat.S_ISREG(other.st_mode) or not other.st_mode & stat.S_IRUSR or one.st_size != other.st_size:
         return False
     if (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino):
         return True
@@ -197,16 +227,42 @@ def _same(kept: bytes, present: bytes) -> bool:
         return False
 
 
+def _is_fan(name: bytes) -> bool:
+    return name == b"pack" or _FAN.fullmatch(name) is not None
+
+
+def _is_folder(path: bytes) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _is_readable(path: bytes) -> bool:
+    """Whether this is a file that its owner may read."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(mode & stat.S_IRUSR)
+
+
 def _names(path: bytes) -> list[bytes]:
     try:
-        return os.listdir(path) if stat.S_ISDIR(os.lstat(path).st_mode) else []  # noqa: PTH208 - names are bytes
+        return os.listdir(path) if _is_folder(path) else []  # noqa: PTH208 - names are bytes
     except OSError:
         return []
 
 
+def _scan(path: bytes) -> list[os.DirEntry[bytes]]:
+    with os.scandir(path) as entries:
+        return list(entries)
+
+
 def _changed(path: bytes) -> int:
+    """When a name was last added or taken away, by the time that nobody can set back."""
     try:
-        return os.lstat(path).st_mtime_ns
+        return os.lstat(path).st_ctime_ns
     except OSError:
         return 0
 

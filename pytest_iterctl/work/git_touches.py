@@ -52,11 +52,14 @@ def others_touched(
     told: list[Touched] = []
     plain: dict[str, list[bytes]] = {}
     ended: dict[str, list[bytes]] = {}
+    trees: dict[bytes, list[bytes]] = {}
     for name, (old, new) in changed.items():
         inner = name.removeprefix(place.own + b"/") if place.own else name
         last = name.rpartition(b"/")[2]
         if inner.endswith(_LOCK) and old.kind == "absent":
             told.append(Touched(file_name(name), "a lock was left behind", destructive=False, files=(name,)))
+        elif inner.startswith(b"worktrees/"):
+            trees.setdefault(inner.split(b"/")[1], []).append(name)
         elif inner in _SETTINGS or (name.startswith(b"modules/") and last in _SETTINGS):
             told.append(_config(name, old, new, settings))
         elif inner == b"hooks" or inner.startswith(b"hooks/") or (name.startswith(b"modules/") and b"/hooks" in name):
@@ -82,6 +85,7 @@ def others_touched(
         else:
             plain.setdefault(_group(inner), []).append(name)
     told += _operations(ended, changed, moved_on=moved_on)
+    told += [_work_tree(tree, names, changed) for tree, names in trees.items()]
     told += [Touched(what, "changed", destructive=False, files=tuple(names)) for what, names in plain.items()]
     return told
 
@@ -121,6 +125,14 @@ def _needed(name: bytes, old: Entry, new: Entry) -> Touched:
     broken = (old.kind == "file" and new.kind != "file") or not valid
     how = "is gone" if new.kind == "absent" else "can't be read by git any more" if broken else "changed"
     return Touched(file_name(name), how, destructive=broken, files=(name,))
+
+
+def _work_tree(tree: bytes, names: list[bytes], changed: Changes) -> Touched:
+    """Another linked one is made or removed as a whole; what goes on in it is nobody's concern here."""
+    is_new = all(changed[name][0].kind == "absent" for name in names)
+    what = f"linked work tree {file_name(tree)}"
+    files = (*names, b"worktrees/" + tree)
+    return Touched(what, "is new" if is_new else "is gone", destructive=not is_new, files=files)
 
 
 def _operations(ended: Mapping[str, Iterable[bytes]], changed: Changes, *, moved_on: bool) -> list[Touched]:

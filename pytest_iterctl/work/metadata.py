@@ -13,14 +13,23 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_iterctl.errors import StoreError
+from pytest_iterctl.errors import RepositoryError, StoreError
+from pytest_iterctl.text import file_name
 from pytest_iterctl.work.git import Repository
-from pytest_iterctl.work.git_files import ABSENT, Entry, Place, Recorded, differing, look, read
+from pytest_iterctl.work.git_files import ABSENT, Entry, Folder, Place, Recorded, differing, look, read
+from pytest_iterctl.work.git_folders import (
+    bring_back,
+    drop_work_trees,
+    folders_touched,
+    is_below,
+    make_folders,
+    out_of_order,
+)
 from pytest_iterctl.work.git_history import (
     Namespaces,
     Touched,
@@ -38,6 +47,9 @@ from pytest_iterctl.work.git_touches import others_touched
 __all__ = ["Comparison", "Metadata", "Touched"]
 
 _DOT = b".git"
+_ALTERNATES = (b"objects/info/alternates", b"objects/info/http-alternates")
+_WORK_TREES = b"worktrees/"
+_DEEPEST = 20
 _WRITTEN_BY_HAND = (b"config", b"hooks/", b"info/", b"modules/")
 _COPIES = 1000
 _LARGEST_COPY = 1024**2
@@ -50,7 +62,6 @@ class Comparison:
     touched: tuple[Touched, ...]
     now: Recorded
     dot: Entry
-    missing: tuple[bytes, ...] = ()
 
     @property
     def destructive(self) -> tuple[Touched, ...]:
@@ -93,39 +104,50 @@ class Metadata:
         found = look(self._place, self._kept)
         dot = self._look_at_dot()
         if not (self._digest and _same(found, self._kept) and dot.equals(self._dot)):
-            self._digest = _write(self.folder / "kept", found, dot)
+            self._digest = _write(self.folder / "kept", self._place, found, dot)
         self._kept, self._dot = found, dot
         self._objects.keep()
         return self._digest
 
     def load(self, digest: str) -> None:
-        """Go on from what was recorded before a crash; StoreError if it is another record."""
-        self._kept, self._dot = _load(self.folder / "kept", digest)
+        """Go on from what was recorded before a crash; StoreError if it is another record.
+
+        RepositoryError if git finds another git directory by now: what was recorded must not be put over that one.
+        """
+        place, self._kept, self._dot = _load(self.folder / "kept", digest)
+        if place != self._place:
+            was, now = (file_name(each.path(each.own)) for each in (place, self._place))
+            raise RepositoryError(
+                f"{file_name(self._dot_path)} leads to {now} since the turn that was cut off, and led to {was} before",
+                hint=f"put things back, such as with: rm .git && mv {now} {was}; then go on",
+            )
         self._digest = digest
 
     def compare(self) -> Comparison:
         """What is another than it was recorded; reads only."""
-        now, dot = look(self._place, self._kept), self._look_at_dot()
+        now, dot = self._look(), self._look_at_dot()
         lost = self._objects.lost()
         changed = self._changed(now)
+        odd = out_of_order(self._place, self._kept, now)
         replaced = self._kept.identity[1] != now.identity[1]  # a disk may be another device after a restart
-        if not changed and not lost and not replaced and dot.equals(self._dot):
+        if not changed and not lost and not replaced and not odd and dot.equals(self._dot):
             return Comparison((), now, dot)
-        missing = self._objects.missing(lost, self._open(copy=False)) if lost else ()
-        if replaced:
+        told = folders_touched(self._place, self._kept, odd)
+        if replaced and odd.get(b"", ...) is not None:
             how = "is gone" if not now.identity[1] else "is another repository now"
-            told = [Touched(_DOT.decode(), how, destructive=True, files=tuple(changed))]
-        else:
-            told = self._sort(changed, now, missing)
+            told.insert(0, Touched(_DOT.decode(), how, destructive=True, files=tuple(changed)))
+        elif not replaced:
+            told += self._sort(changed, now, () if b"objects" in odd else self._missing(lost, changed))
         if not dot.equals(self._dot) and not replaced:
             told.insert(0, Touched(_DOT.decode(), "leads to another repository now", destructive=True))
-        return Comparison(tuple(told), now, dot, missing)
+        return Comparison(tuple(told), now, dot)
 
     def newest(self, seen: Comparison) -> int:
         """When the latest of these changes was made, in nanoseconds: by the time that nobody can set back."""
         found = [0]
         for name, (_, entry) in self._changed(seen.now).items():
             found.append(entry.stamp[2] or _changed_last(self._place.path(name)))
+        found += [_changed_last(self._place.path(name)) for name in out_of_order(self._place, self._kept, seen.now)]
         if not seen.dot.equals(self._dot):
             found.append(seen.dot.stamp[2] or _changed_last(self._dot_path))
         return max(found)
@@ -134,13 +156,61 @@ class Metadata:
         """Make everything that is the user's what it was. What has changed once more since then is left and told."""
         if not seen.touched:
             return ()
-        whole = self._put_folder_back(seen.dot)
-        whole = self._objects.put_back(seen.missing) and whole
-        changed = self._changed(seen.now)
+        whole = self._put_dot_back(seen.dot)
+        now, done = self._bring_folders_back(seen.now)
+        whole = make_folders(self._place, self._kept) and whole
+        changed = self._changed(now)
+        # What is borrowed from elsewhere is no longer there afterwards, so it must not hide what is lost.
+        borrowed = {name: pair for name, pair in changed.items() if name in _ALTERNATES}
+        done |= put_files_back(self._place, borrowed, self._kept, now, self._spaces, ())
+        whole = self._put_objects_back() and whole
         self._keep_a_copy(changed)
-        rescued = self._rescued(seen.now)
-        done = put_files_back(self._place, changed, self._kept, seen.now, self._spaces, rescued)
+        rescued = self._rescued(now)
+        done |= put_files_back(self._place, changed, self._kept, now, self._spaces, rescued)
+        done |= drop_work_trees(self._place, self._kept, now)
+        done |= self._bring_folders_back(self._look())[1]  # those that had to be made anew have the usual permissions
         return tuple(replace(each, undone=self._is_undone(each, done, whole=whole)) for each in seen.touched)
+
+    def _look(self) -> Recorded:
+        """What is there now. What can't be seen yet, or is at work in another work tree, is taken as it was."""
+        found = look(self._place, self._kept)
+        odd = out_of_order(self._place, self._kept, found)
+        theirs = {
+            name
+            for name in self._kept.folders.keys() & found.folders.keys()
+            if name.startswith(_WORK_TREES) and name.count(b"/") == 1 and name != self._place.own
+        }
+        if not odd and not theirs:
+            return found
+        entries = {name: entry for name, entry in found.entries.items() if not is_below(name, theirs)}
+        for name, entry in self._kept.entries.items():
+            if is_below(name, theirs) or (is_below(name, odd) and name not in entries):
+                entries[name] = entry
+        for name in odd:
+            entries.pop(name, None)
+        return replace(found, entries=MappingProxyType(entries))
+
+    def _bring_folders_back(self, now: Recorded) -> tuple[Recorded, dict[bytes, bool]]:
+        """What is there when all folders are again what they were, and which of them are not."""
+        done: dict[bytes, bool] = {}
+        for _ in range(_DEEPEST):
+            odd = [name for name in out_of_order(self._place, self._kept, now) if name not in done]
+            if not odd:
+                break
+            done |= {name: bring_back(self._place, name, self._kept.folders.get(name)) for name in odd}
+            now = self._look()
+        return now, done
+
+    def _missing(self, lost: tuple[bytes, ...], changed: Container[bytes]) -> tuple[bytes, ...]:
+        """Lost files with objects that are nowhere else in the repository; none counts as there by being borrowed."""
+        if not lost or any(name in changed for name in _ALTERNATES):
+            return lost
+        return self._objects.missing(lost, self._open(copy=False))
+
+    def _put_objects_back(self) -> bool:
+        """Looked at once more, now that no link and nothing borrowed is in the way; whether nothing is missing."""
+        missing = self._missing(self._objects.lost(), ())
+        return not missing or (self._objects.put_back(missing) and not self._is_cut())
 
     def _changed(self, now: Recorded) -> dict[bytes, tuple[Entry, Entry]]:
         """What differs and is anybody's concern: not what others move, nor how a new submodule is set up."""
@@ -185,7 +255,7 @@ class Metadata:
         told += others_touched(rest, self._place, self._settings, moved_on=moved_on)
         gone = frozenset(references(self._kept).keys() - references(now).keys())
         told += refs
-        told += reflogs_touched(self._kept, now, gone, self._spaces)
+        told += reflogs_touched(self._kept, now, gone, self._spaces, self._place)
         unsaid = of_refs.difference(*(each.files for each in told))
         if unsaid:
             told.append(Touched("references and reflogs", "went on", destructive=False, files=tuple(sorted(unsaid))))
@@ -206,12 +276,15 @@ class Metadata:
 
     def _is_cut(self) -> bool:
         """Whether something is missing from what the references named."""
-        if b"promisor" in self._kept.content(b"config").lower():
-            return False  # a partial clone misses most objects anyway
         tips = {*references(self._kept).values(), head_of(self._kept, self._place)[1]}
-        feed = b"".join(tip + b"\n" for tip in sorted(tips) if tip and not tip.startswith(b"ref:"))
-        answer = ask_alone(self._open(copy=False), "rev-list", "--objects", "--quiet", "--stdin", feed=feed)
-        return answer.code != 0
+        named = [tip for tip in sorted(tips) if tip and not tip.startswith(b"ref:")]
+        return not self._reaches_all(self._open(copy=False), named)
+
+    def _reaches_all(self, repository: Repository, tips: Iterable[bytes]) -> bool:
+        if b"promisor" in self._kept.content(b"config").lower():
+            return True  # a partial clone misses most objects anyway
+        feed = b"".join(tip + b"\n" for tip in tips)
+        return ask_alone(repository, "rev-list", "--objects", "--quiet", "--stdin", feed=feed).code == 0
 
     def _rescued(self, now: Recorded) -> tuple[bytes, ...]:
         """The commits that only what is about to be undone leads to; those that have all others in their history."""
@@ -230,6 +303,12 @@ class Metadata:
         rows = [line.split(b" ") for line in listed.splitlines()]
         parents = {parent for _, *above in rows for parent in above}
         tips = [row[0] for row in rows if row[0] not in parents]
+        # What leads to objects that were taken away with the folder that they were in would only break the repository.
+        tips = (
+            tips
+            if self._reaches_all(repository, tips)
+            else [each for each in tips if self._reaches_all(repository, [each])]
+        )
         return (*tips, *(each for each, kind in kinds.items() if kind in {b"tag", b"tree", b"blob"}))
 
     def _settings(self, content: bytes) -> Mapping[str, tuple[str, ...]] | None:
@@ -254,17 +333,12 @@ class Metadata:
         found = read(self._dot_path)
         return ABSENT if stat.S_ISDIR(found.mode) else found
 
-    def _put_folder_back(self, dot: Entry) -> bool:
-        """A git directory to put the rest into, reached as it was."""
+    def _put_dot_back(self, dot: Entry) -> bool:
+        """The git directory is reached as it was."""
         try:
-            _make_real_folder(self._place.base)
-            for inner in (b"objects", b"refs"):
-                _make_real_folder(self._place.path(inner))
-            if not dot.equals(self._dot) and self._dot.content is not None:
-                return _put_dot_back(self._dot_path, self._dot)
+            return dot.equals(self._dot) or self._dot.content is None or _put_dot_back(self._dot_path, self._dot)
         except OSError:
             return False
-        return True
 
 
 def _is_of_refs(name: bytes, place: Place) -> bool:
@@ -283,17 +357,7 @@ def _changed_last(path: bytes) -> int:
 
 
 def _same(one: Recorded, other: Recorded) -> bool:
-    return one.identity == other.identity and not differing(one, other)
-
-
-def _make_real_folder(path: bytes) -> None:
-    try:
-        if stat.S_ISDIR(os.lstat(path).st_mode):
-            return
-        os.unlink(path)  # noqa: PTH108 - names are bytes
-    except FileNotFoundError:
-        pass
-    os.makedirs(path)  # noqa: PTH103 - names are bytes
+    return one.identity == other.identity and one.folders == other.folders and not differing(one, other)
 
 
 def _put_dot_back(path: bytes, kept: Entry) -> bool:
@@ -309,14 +373,16 @@ def _put_dot_back(path: bytes, kept: Entry) -> bool:
     return True
 
 
-def _write(path: Path, found: Recorded, dot: Entry) -> str:
+def _write(path: Path, place: Place, found: Recorded, dot: Entry) -> str:
     rows = []
     parts = []
     for name, entry in ((_DOT, dot), *found.entries.items()):
         length = -1 if entry.content is None else len(entry.content)
         rows.append([os.fsdecode(name), entry.kind, entry.mode, *entry.stamp, length])
         parts.append(entry.content or b"")
-    head = json.dumps([found.at, *found.identity, rows]).encode("ascii") + b"\n"
+    folders = [[os.fsdecode(name), folder.mode, folder.number] for name, folder in found.folders.items()]
+    where = [os.fsdecode(place.base), os.fsdecode(place.own)]
+    head = json.dumps([where, found.at, *found.identity, rows, folders]).encode("ascii") + b"\n"
     data = head + b"".join(parts)
     partial = path.with_suffix(".partial")
     partial.write_bytes(data)
@@ -324,7 +390,7 @@ def _write(path: Path, found: Recorded, dot: Entry) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _load(path: Path, digest: str) -> tuple[Recorded, Entry]:
+def _load(path: Path, digest: str) -> tuple[Place, Recorded, Entry]:
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -332,7 +398,7 @@ def _load(path: Path, digest: str) -> tuple[Recorded, Entry]:
     if hashlib.sha256(data).hexdigest() != digest:
         raise StoreError(f"what was recorded of .git was changed by somebody else: {path}")
     head, _, contents = data.partition(b"\n")
-    at, device, inode, rows = json.loads(head)
+    where, at, device, inode, rows, listed = json.loads(head)
     entries = {}
     start = 0
     for name, kind, mode, size, written, changed, number, length in rows:
@@ -340,4 +406,6 @@ def _load(path: Path, digest: str) -> tuple[Recorded, Entry]:
         start += max(length, 0)
         entries[os.fsencode(name)] = Entry(kind, mode, content, (size, written, changed, number))
     dot = entries.pop(_DOT)
-    return Recorded(MappingProxyType(entries), at, (device, inode)), dot
+    folders = {os.fsencode(name): Folder(mode, number) for name, mode, number in listed}
+    found = Recorded(MappingProxyType(entries), at, (device, inode), MappingProxyType(folders))
+    return Place(*map(os.fsencode, where)), found, dot

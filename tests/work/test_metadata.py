@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_iterctl.errors import StoreError
+from pytest_iterctl.errors import RepositoryError, StoreError
 from pytest_iterctl.work.git import Repository
 from pytest_iterctl.work.metadata import Metadata
 from tests.work.agent_turns import DESTRUCTIVE, HONEST, a_users_repository, commit, everything
@@ -104,6 +105,241 @@ def test_nothing_is_touched_by_looking(world: World) -> None:
     assert metadata.compare().touched == ()
     assert metadata.problem == ""
     assert user_state(world) == before
+
+
+# What is moved away, and what is in the place of it.
+
+
+def moved_and_linked(path: Path, elsewhere: Path) -> None:
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def copied_and_linked(path: Path, elsewhere: Path) -> None:
+    shutil.copytree(path, elsewhere, symlinks=True) if path.is_dir() else shutil.copy2(path, elsewhere)
+    gone(path, elsewhere)
+    path.symlink_to(elsewhere)
+
+
+def gone(path: Path, _: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def an_empty_folder(path: Path, elsewhere: Path) -> None:
+    gone(path, elsewhere)
+    path.mkdir(mode=0o700)
+
+
+def a_folder_with_files(path: Path, elsewhere: Path) -> None:
+    an_empty_folder(path, elsewhere)
+    (path / "heads").mkdir()
+    (path / "heads/file").write_text("made by an agent\n")
+
+
+def a_link_to_nowhere(path: Path, elsewhere: Path) -> None:
+    gone(path, elsewhere)
+    path.symlink_to("/nowhere/at/all")
+
+
+def a_file(path: Path, elsewhere: Path) -> None:
+    gone(path, elsewhere)
+    path.write_text(f"gitdir: {elsewhere}\n")
+
+
+def moved_with_a_file_that_leads_there(path: Path, elsewhere: Path) -> None:
+    path.rename(elsewhere)
+    path.write_text(f"gitdir: {elsewhere}\n")
+
+
+def locked(path: Path, _: Path) -> None:
+    path.chmod(0)
+
+
+def all_locked(path: Path, _: Path) -> None:
+    for each in (*path.rglob("*"), path):
+        each.chmod(0)
+
+
+WAYS = [
+    *(moved_and_linked, copied_and_linked, gone, an_empty_folder, a_folder_with_files, a_link_to_nowhere, a_file),
+    *(moved_with_a_file_that_leads_there, locked, all_locked),
+]
+PLACES = [
+    *("", "objects", "objects/pack", "objects/info", "objects/FAN", "objects/FAN/LOOSE", "objects/pack/PACK"),
+    *("refs", "refs/heads", "refs/heads/side", "packed-refs", "logs", "logs/HEAD", "hooks", "info"),
+    *("HEAD", "config", "index"),
+]
+
+
+def packed(world: World) -> World:
+    """With objects and references in files of each sort, and a work tree of the user's besides."""
+    world.git("repack", "-q", "-d")
+    world.git("pack-refs", "--all")
+    commit(world, "loose.py")
+    world.git("branch", "-f", "side", "side~1")
+    world.git("worktree", "add", "--quiet", str(world.folder / "beside"), "-b", "beside")
+    (world.root / ".git/another-tool").unlink()
+    return world
+
+
+def folders(world: World) -> dict[str, int]:
+    found = {path: path.stat().st_mode for path in (world.root / ".git").rglob("*") if path.is_dir()}
+    return {str(path): mode for path, mode in found.items() if "kept" not in path.parts}
+
+
+def sound(world: World) -> tuple[bytes, ...]:
+    fsck = world.git("fsck", "--no-progress", "--connectivity-only", "--no-dangling")
+    refs = [each for each in world.git("show-ref").splitlines() if b"/kept/" not in each]
+    return fsck, *refs, world.git("rev-parse", "HEAD"), world.git("status", "--porcelain"), world.git("ls-files", "-s")
+
+
+@pytest.mark.parametrize("name", PLACES, ids=lambda name: name or ".git")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_what_is_not_in_its_place_comes_back(world: World, way: Callable[[Path, Path], None], name: str) -> None:
+    packed(world)
+    dot = world.root / ".git"
+    fan = next(path for path in sorted((dot / "objects").glob("??")))
+    pack = next((dot / "objects/pack").glob("*.pack")).name
+    path = dot / name.replace("FAN", fan.name).replace("LOOSE", next(fan.iterdir()).name).replace("PACK", pack)
+    before, modes, state = everything(world), folders(world), sound(world)
+    metadata = metadata_of(world)
+    metadata.keep()
+    way(path, world.folder / "elsewhere")
+    if not name and way is a_folder_with_files:
+        shutil.rmtree(dot / "heads")  # could be some other tool's, so it would stay
+    seen = metadata.compare()
+    told = metadata.put_back(seen)
+    assert [each for each in told if not each.undone] == []
+    assert everything(world) == before
+    assert sound(world) == state
+    now = folders(world)
+    assert {folder: now[folder] for folder in modes.keys() & now.keys()} == {
+        folder: mode for folder, mode in modes.items() if folder in now
+    }
+    assert not any(each.is_symlink() for each in (dot, *dot.rglob("*")))
+    assert [each.what for each in metadata.compare().touched if name or each.what != ".git"] == []
+    # Only what git makes anew by itself may go without a word.
+    assert seen.touched or (name == "objects/info" and way in {gone, an_empty_folder, a_folder_with_files})
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_objects_that_are_only_borrowed_are_no_longer_there(world: World, committed: bool) -> None:
+    packed(world)
+    before, state = everything(world), sound(world)
+    metadata = metadata_of(world)
+    metadata.keep()
+    if committed:
+        commit(world)
+    objects = world.root / ".git/objects"
+    objects.rename(world.folder / "elsewhere")
+    (objects / "info").mkdir(parents=True)
+    (objects / "info/alternates").write_text(f"{world.folder}/elsewhere\n")
+    told = metadata.put_back(metadata.compare())
+    assert all(each.undone for each in told)
+    (world.root / "new.py").unlink(missing_ok=True)
+    assert everything(world) == before
+    assert sound(world) == state
+
+
+def test_a_folder_that_is_a_link_of_the_users_stays_one(world: World) -> None:
+    """As `git-new-workdir` makes them, and people who are short of room."""
+    for name in ("objects", "logs"):
+        moved_and_linked(world.root / ".git" / name, world.folder / name)
+    metadata = metadata_of(world)
+    metadata.keep()
+    assert "behind a link" in metadata.problem
+    before = everything(world)
+    world.git("config", "core.fsmonitor", "./watch.sh")
+    world.git("tag", "another")
+    (world.root / ".git/objects").unlink()
+    assert all(each.undone for each in metadata.put_back(metadata.compare()))
+    assert everything(world) == before
+    assert (world.root / ".git/objects").readlink() == world.folder / "objects"
+    world.git("fsck", "--no-progress", "--connectivity-only")
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_work_tree_that_an_agent_made_is_taken_off_the_list(world: World, detached: bool) -> None:
+    packed(world)
+    before, state = everything(world), sound(world)
+    metadata = metadata_of(world)
+    metadata.keep()
+    made = world.folder / "made"
+    world.git("worktree", "add", "--quiet", *(["--detach"] if detached else []), str(made))
+    world.git("-C", str(made), "commit", "--quiet", "--allow-empty", "-m", "in there")
+    lost = world.git("-C", str(made), "rev-parse", "HEAD").strip()
+    world.git("-C", str(world.folder / "beside"), "commit", "--quiet", "--allow-empty", "-m", "by a person")
+    seen = metadata.compare()
+    assert ("linked work tree made", "is new") in [(each.what, each.how) for each in seen.touched]
+    assert seen.destructive == ()
+    assert [each for each in metadata.put_back(seen) if not each.undone] == []
+    assert everything(world) == before
+    assert sound(world)[0] == state[0]
+    assert lost in commits(world)
+    assert [path.name for path in (world.root / ".git/worktrees").iterdir()] == ["beside"]
+    assert made.is_dir()
+    assert metadata.compare().touched == ()
+
+
+def test_a_work_tree_of_the_users_that_an_agent_removed_comes_back(world: World) -> None:
+    packed(world)
+    metadata = metadata_of(world)
+    metadata.keep()
+    index = (world.root / ".git/worktrees/beside/index").read_bytes()
+    shutil.move(world.folder / "beside", world.folder / "moved")
+    world.git("worktree", "prune")
+    assert not (world.root / ".git/worktrees").exists()
+    seen = metadata.compare()
+    assert [each.what for each in seen.destructive] == ["linked work tree beside"]
+    assert all(each.undone for each in metadata.put_back(seen))
+    shutil.move(world.folder / "moved", world.folder / "beside")
+    assert (world.root / ".git/worktrees/beside/index").read_bytes() == index
+    assert world.git("-C", str(world.folder / "beside"), "status", "--porcelain") == b""
+
+
+def test_a_commit_whose_files_were_taken_away_gets_no_name(world: World) -> None:
+    packed(world)
+    state = sound(world)
+    metadata = metadata_of(world)
+    metadata.keep()
+    commit(world)
+    tree = world.git("rev-parse", "HEAD^{tree}").decode().strip()
+    (world.root / ".git/objects" / tree[:2] / tree[2:]).rename(world.folder / "elsewhere")
+    assert all(each.undone for each in metadata.put_back(metadata.compare()))
+    assert sound(world)[0] == state[0]
+
+
+def test_a_branch_in_the_place_of_a_folder_of_branches_is_honest_work(world: World) -> None:
+    world.git("branch", "work/one")
+    metadata = metadata_of(world)
+    metadata.keep()
+    world.git("branch", "-m", "work/one", "in-between")
+    world.git("branch", "-m", "in-between", "work")
+    world.git("checkout", "--quiet", "work")
+    made = commit(world)
+    seen = metadata.compare()
+    assert [each.what for each in seen.destructive] == ["refs/heads/work/one"]
+    assert all(each.undone for each in metadata.put_back(seen))
+    assert world.git("branch", "--list", "work/*").strip() == b"work/one"
+    assert made.encode() in commits(world)
+
+
+def test_after_a_crash_nothing_is_put_over_another_git_directory(world: World) -> None:
+    digest = metadata_of(world).keep()
+    moved_and_linked(world.root / ".git", world.folder / "moved")
+    later = metadata_of(world)
+    with pytest.raises(RepositoryError, match="since the turn that was cut off") as raised:
+        later.load(digest)
+    assert f"mv {world.folder / 'moved'} {world.root / '.git'}" in raised.value.hint
+
+
+def test_folders_in_the_place_of_locks_give_way(world: World) -> None:
+    metadata = metadata_of(world)
+    metadata.keep()
+    for name in ("index.lock", "refs/heads/main.lock"):
+        (world.root / ".git" / name).mkdir()
+    assert [each.undone for each in metadata.put_back(metadata.compare())] == [True, True]
+    commit(world)
 
 
 # Repositories of every kind, and any sequence of commands.
