@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 from pytest_iterctl.cli.errand import Begin, Errand
 from pytest_iterctl.cli.inside import go_inside
@@ -28,6 +29,8 @@ def conduct(workspace: Workspace, manner: Manner, errand: Errand) -> int:
             return perform(workspace, manner, errand)
         begins = isinstance(errand, Begin)
         tree = OwnTree.make(workspace.repository, private) if begins else OwnTree.of(workspace.root, private)
+        for left_out in tree.left_out:
+            print(f"warning: not in the run's own tree: {left_out}", file=sys.stderr)
         return go_inside(workspace, manner, errand, tree)
     finally:
         state = workspace.state(errand.run)

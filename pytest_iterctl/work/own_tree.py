@@ -14,10 +14,11 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_iterctl.errors import RepositoryError, SafetyError, StoreError
+from pytest_iterctl.errors import IterctlError, RepositoryError, SafetyError, StoreError
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.git import Repository
 
@@ -32,34 +33,35 @@ _MOST_FILES = 2000
 
 @dataclass(frozen=True, slots=True)
 class OwnTree:
-    """The copy at `tree` of the work tree at `root`; `shown` are names in it that are the user's own, read-only."""
+    """The copy at `tree` of the work tree at `root`; `shown` are names in it that are the user's own, read-only.
+
+    `left_out`: why each ignored file that can't be read is not in it.
+    """
 
     root: Path
     tree: Path
     shown: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def make(cls, repository: Repository, private: Path) -> OwnTree:
         """Copy the work tree into the run's private folder, as it is now."""
         tree = private / "tree"
         partial = private / "tree.partial"
+        copying = _Copying(repository.root, partial)
         try:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(mode=0o700, parents=True)
-            shown = [file for name in _ignored(repository) for file in _take(repository.root, partial, name)]
+            shown = [file for name in _ignored(repository) for file in copying.take_ignored(name)]
             for name in _files(repository):
-                _copy(repository.root / name, partial / name)
+                copying.take(name)
             _place_git(repository.root, partial)
             partial.rename(tree)
             (private / "tree.json").write_text(json.dumps(shown), encoding="utf-8")
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
-            what = file_name(os.fsencode(error.filename)) if error.filename else "a file"
-            raise StoreError(
-                f"the work tree can't be copied for the run: {what}: {error.strerror}",
-                hint=f"the copy lies in the state folder, {private}, which may need more room",
-            ) from None
-        return cls(repository.root, tree, tuple(shown))
+            raise _not_copied(error, repository.root, private) from None
+        return cls(repository.root, tree, tuple(shown), tuple(copying.left_out))
 
     @classmethod
     def of(cls, root: Path, private: Path) -> OwnTree:
@@ -117,14 +119,87 @@ def _ignored(repository: Repository) -> Iterator[str]:
             yield name.rstrip("/")
 
 
-def _take(root: Path, copy: Path, name: str) -> Iterator[str]:
-    """Copy what is ignored; the names of what is shown instead, because it is installed or large."""
-    path = root / name
-    if path.is_dir() and not path.is_symlink() and (_is_installed(path) or _is_large(path)):
-        (copy / name).mkdir(parents=True, exist_ok=True)
-        yield name
-    else:
-        _copy(path, copy / name)
+class _Copying:
+    """Takes single names of the work tree over into the copy, each of them once and never through a link."""
+
+    def __init__(self, root: Path, copy: Path) -> None:
+        self.left_out: list[str] = []
+        self._root = root
+        self._copy = copy
+        self._links: dict[Path, bool] = {}
+
+    def take(self, name: str) -> None:
+        if not self._is_behind_a_link(Path(name)):
+            self._take(self._root / name, self._copy / name)
+
+    def take_ignored(self, name: str) -> Iterator[str]:
+        """Nobody's work is in there, so what can't be read is left out; the names of what is shown instead of copied,
+        because it is installed or large.
+        """
+        path = self._root / name
+        if self._is_behind_a_link(Path(name)):
+            return
+        try:
+            is_shown = path.is_dir() and not path.is_symlink() and (_is_installed(path) or _is_large(path))
+        except OSError as error:
+            self._leave_out(path, error)
+            return
+        if is_shown:
+            (self._copy / name).mkdir(parents=True, exist_ok=True)
+            yield name
+        else:
+            self._take(path, self._copy / name, may_miss=True)
+
+    def _is_behind_a_link(self, name: Path) -> bool:
+        """Git lists what a folder had, also where it is a link now; what is asked once stays, or a link made just now
+        would be copied and then written through.
+        """
+        for above in name.parents:
+            if above not in self._links:
+                self._links[above] = (self._root / above).is_symlink()
+            if self._links[above] and above != Path():
+                return True
+        return False
+
+    def _take(self, source: Path, target: Path, *, may_miss: bool = False) -> None:
+        """A file, link or folder with its times and modes. Pipes, sockets and what has gone meanwhile are left."""
+        try:
+            mode = source.lstat().st_mode
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if stat.S_ISDIR(mode):
+                target.mkdir(exist_ok=True)
+                for each in list(source.iterdir()):
+                    self._take(each, target / each.name, may_miss=may_miss)
+                shutil.copystat(source, target)
+            elif stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+                self._links[source.relative_to(self._root)] = stat.S_ISLNK(mode)
+                shutil.copy2(source, target, follow_symlinks=False)
+        except OSError as error:
+            if _is_of(error, source) and isinstance(error, FileNotFoundError | NotADirectoryError):
+                return
+            if not (may_miss and _is_of(error, source) and isinstance(error, PermissionError)):
+                raise
+            self._leave_out(source, error)
+
+    def _leave_out(self, path: Path, error: OSError) -> None:
+        self.left_out.append(f"{_shown(path.relative_to(self._root))}: {error.strerror}")
+
+
+def _not_copied(error: OSError, root: Path, private: Path) -> IterctlError:
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    what = "a file" if path is None else _shown(path.relative_to(root) if path.is_relative_to(root) else path)
+    text = f"the work tree can't be copied for the run: {what}: {error.strerror or error}"
+    if isinstance(error, PermissionError) and path is not None and path.is_relative_to(root):
+        return RepositoryError(text, hint="make it readable for you, or add it to .gitignore: then it is left out")
+    return StoreError(text, hint=f"the copy lies in the state folder, {private}, which may need more room")
+
+
+def _is_of(error: OSError, path: Path) -> bool:
+    return error.filename is not None and os.fsdecode(error.filename) == os.fspath(path)
+
+
+def _shown(path: Path) -> str:
+    return file_name(os.fsencode(path))
 
 
 def _is_installed(folder: Path) -> bool:
@@ -136,26 +211,11 @@ def _is_large(folder: Path) -> bool:
     for place, _, files in os.walk(folder):
         for name in files:
             count += 1
-            size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - thousands of them
+            with suppress(FileNotFoundError):
+                size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 - thousands of them
             if size > _MOST_COPIED or count > _MOST_FILES:
                 return True
     return False
-
-
-def _copy(source: Path, target: Path) -> None:
-    """A file, link or folder with its times and modes. Pipes, sockets and what has gone meanwhile are left."""
-    try:
-        mode = source.lstat().st_mode
-    except FileNotFoundError:
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if stat.S_ISDIR(mode):
-        target.mkdir(exist_ok=True)
-        for each in source.iterdir():
-            _copy(each, target / each.name)
-        shutil.copystat(source, target)
-    elif stat.S_ISREG(mode) or stat.S_ISLNK(mode):
-        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _place_git(root: Path, copy: Path) -> None:

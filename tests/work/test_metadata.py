@@ -156,7 +156,7 @@ def locked(path: Path, _: Path) -> None:
 
 
 def all_locked(path: Path, _: Path) -> None:
-    for each in (*path.rglob("*"), path):
+    for each in (*sorted(path.rglob("*"), reverse=True), path):
         each.chmod(0)
 
 
