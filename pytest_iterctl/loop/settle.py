@@ -54,7 +54,7 @@ def _accepted(workspace: Workspace, history: History, bases: Bases, task: TaskSt
         elif message is not None:
             committed = commit_change(workspace.repository, snapshots, task.base, result.commit, text, without=written)
     except RepositoryError as error:
-        problem = error.message
+        problem = f"{error.message}; {error.hint}" if error.hint else error.message
     return Settled(
         task=task.id,
         holds="accepted",
@@ -76,11 +76,11 @@ def _branch(
         each.settled.committed for each in history.state.tasks if each.settled is not None and each.settled.branch
     ]
     head = history.state.started.head if history.state.started is not None else ""
-    name = f"iterctl/{task.id}"
+    # Where a branch of the user's is called `iterctl`, git can make none below that.
+    names = tuple(f"{start}{task.id}{end}" for start in ("iterctl/", "iterctl-") for end in ("", f"-{history.run}"))
     return offer_change(
         *(snapshots.repository, task.base, final, message),
-        name=name,
-        other_name=f"{name}-{history.run}",
+        names=names,
         onto=earlier[-1] if earlier else head,
         without=without,
     )
@@ -89,11 +89,17 @@ def _branch(
 def _patch(
     workspace: Workspace, history: History, snapshots: Snapshots, task: TaskState, final: str, without: frozenset[bytes]
 ) -> str:
-    """The change on top of what the run began with, where the work tree itself does not get it; where that is."""
+    """The change on top of what the task began with, where the work tree itself does not get it; where that is.
+
+    '' where there is none: git takes an empty patch for a broken one.
+    """
     stem = "change" if len(history.state.tasks) == 1 else f"{task.id}-change"
     try:
         path = workspace.place.report_directory(history.run) / f"{stem}.patch"
         snapshots.write_patch(task.base, final, path, without=tuple(map(os.fsdecode, without)))
+        if path.stat().st_size == 0:
+            path.unlink()
+            return ""
         return os.path.relpath(path, workspace.root)
     except (IterctlError, OSError) as error:
         history.record(Warned(text=f"the change is not kept as a patch: {error}"))

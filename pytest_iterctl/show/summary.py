@@ -59,13 +59,27 @@ def _task(state: RunState, task: TaskState, style: Style, report: str) -> None:
         branch = one_line(task.settled.branch, 200)
         _line(style, "Branch", None, f"{branch} (git merge {branch}); your work tree is as it was", "good")
     if task.settled is not None and task.settled.patch:
-        _line(style, "Patch", None, task.settled.patch, "plain")
+        _line(style, "Patch", None, f"{task.settled.patch}{_on_top_of(state, task)}", "plain")
     if task.settled is not None and task.settled.committed:
         _line(style, "Commit", None, task.settled.committed[:12], "good")
     if task.settled is not None and task.settled.problem:
-        _line(style, "UNCOMMITTED", None, one_line(task.settled.problem, 300), "bad")
+        _line(style, "UNCOMMITTED", None, one_line(task.settled.problem, 400), "bad")
     if report and task.status != "proceed":
         _line(style, "Report", None, report, "plain")
+
+
+def _on_top_of(state: RunState, task: TaskState) -> str:
+    """Each task begins with what those before it have come to, and so does its patch."""
+    earlier = [
+        each.id
+        for each in state.tasks
+        if each is not task and each.settled is not None and each.settled.patch and _ended_before(each, task)
+    ]
+    return f", on top of the patch of {one_line(' and '.join(earlier), 200)}" if earlier else ""
+
+
+def _ended_before(one: TaskState, other: TaskState) -> bool:
+    return bool(one.attempts and other.attempts) and one.attempts[-1].ended <= other.attempts[0].began
 
 
 def _why(task: TaskState) -> str:

@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 
 from pytest_iterctl.errors import RepositoryError
+from pytest_iterctl.text import one_line
 from pytest_iterctl.work.commit import NOTHING, before_it, require_identity, tree_entries, write_commit
-from pytest_iterctl.work.git import Repository
+from pytest_iterctl.work.git import Repository, complaint_of
 from pytest_iterctl.work.trees import ABSENT, TreeChange, changes
 
 __all__ = ["offer_change"]
@@ -31,15 +32,14 @@ def offer_change(
     final: str,
     message: str,
     *,
-    name: str,
-    other_name: str,
+    names: tuple[str, ...],
     onto: str,
     without: frozenset[bytes] = frozenset(),
 ) -> tuple[str, str]:
     """The branch, and the commit at its end; two empty ones when nothing differs.
 
-    `onto` is the commit that it starts from, '' for none. No branch is moved: if `name` exists, it is `other_name`,
-    unless it holds the very same, as after a driver that was killed right here.
+    `onto` is the commit that it starts from, '' for none. No branch is moved: it is the first of the names that can be
+    made, or that holds the very same, as after a driver that was killed right here.
     """
     changed = tuple(change for change in changes(repository, base, final) if change.path not in without)
     if not changed:
@@ -54,7 +54,7 @@ def offer_change(
             parent = write_commit(repository, parent, earlier, _UNCOMMITTED, identity, Path(folder, "found"))
         words = message.strip().encode("utf-8", "replace") + b"\n"
         commit = write_commit(repository, parent, changed, words, identity, Path(folder, "changed"))
-    return _branch(repository, commit, (name, other_name), identity), commit
+    return _branch(repository, commit, names, identity), commit
 
 
 def _as_found(change: TreeChange, known: dict[bytes, tuple[bytes, bytes]]) -> TreeChange:
@@ -82,7 +82,7 @@ def _branch(repository: Repository, commit: str, names: tuple[str, ...], identit
             return name
         if _tree(repository, f"refs/heads/{name}") == _tree(repository, commit):
             return name
-        problem = problem or answer.complaint.decode("utf-8", "replace").strip()
+        problem = problem or one_line(complaint_of(answer.complaint), 200)
     raise RepositoryError(f"no branch {names[0]} could be made: {problem}", hint=f"the change is commit {commit}")
 
 

@@ -399,7 +399,8 @@ def test_a_commit_that_would_take_the_users_own_work_along_is_refused_and_said(p
     project.write("calc.py", BROKEN + "# my own edit\n")
     ran = project.iterate("--iterate-commit")
     assert ran.code == 1
-    assert "UNCOMMITTED" in ran.out
+    (told,) = (line for line in ran.out.splitlines() if "UNCOMMITTED" in line)
+    assert told.endswith("look at it and commit it yourself")
     assert (project.root / "calc.py").read_text() == FIXED
 
 

@@ -115,6 +115,30 @@ def test_a_branch_of_that_name_is_left_alone(paranoid: Project) -> None:
     assert paranoid.git("rev-parse", "iterctl/pytest") == paranoid.git("rev-parse", "HEAD")
 
 
+def test_a_branch_in_the_way_of_all_others_has_one_beside_it(paranoid: Project) -> None:
+    """Git can't make `iterctl/pytest` where there is an `iterctl`."""
+    paranoid.git("branch", "iterctl")
+    told = run_json(paranoid, "--agent", mends(paranoid))
+    assert (told["code"], told["tasks"][0]["branch"]) == (0, "iterctl-pytest"), told["err"]
+    assert paranoid.git("show", "iterctl-pytest:calc.py") == FIXED.strip()
+
+
+def test_where_no_branch_can_be_made_the_commit_is_named(paranoid: Project) -> None:
+    """As where a disk is full; permissions would not keep root out."""
+    folder = paranoid.tools / "first"
+    folder.mkdir()
+    refuse = "echo 'fatal: no space' >&2; exit 128"
+    script = f'#!/bin/sh\ncase "$*" in *update-ref*refs/heads/*) {refuse};; esac\nexec {shutil.which("git")} "$@"\n'
+    (folder / "git").write_text(script)
+    (folder / "git").chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    ran = paranoid.iterctl("run", "--agent", mends(paranoid), PATH=path)
+    assert ran.code == 1, ran.err
+    (told,) = (line for line in ran.out.splitlines() if "UNCOMMITTED" in line)
+    assert "no branch iterctl/pytest could be made: fatal: no space; the change is commit " in told
+    assert paranoid.git("show", f"{told.split()[-1]}:calc.py") == FIXED.strip()
+
+
 def test_tasks_build_on_each_other_and_so_do_their_branches(paranoid: Project) -> None:
     paranoid.write("test_more.py", "from calc import triple\n\n\ndef test_triple():\n    assert triple(2) == 6\n")
     paranoid.write(
@@ -132,11 +156,17 @@ if os.environ["ITERCTL_TASK"] == "double":
 else:
     path.write_text(path.read_text() + "\\n\\ndef triple(number):\\n    return number * 3\\n")
 """
-    told = run_json(paranoid, "--agent", agent(paranoid, both))
-    assert told["code"] == 0, told["err"]
+    ran = paranoid.iterctl("run", "--agent", agent(paranoid, both))
+    assert ran.code == 0, ran.err
     assert paranoid.git("rev-parse", "iterctl/triple^") == paranoid.git("rev-parse", "iterctl/double")
     assert paranoid.git("rev-parse", "iterctl/double^") == paranoid.git("rev-parse", "HEAD")
     assert paranoid.git("diff", "--shortstat", "HEAD", "iterctl/triple").startswith("1 file changed")
+    # So do their patches, in the order in which they ran, as the summary says.
+    first, second = (line.split(maxsplit=1)[1] for line in ran.out.splitlines() if line.startswith("       Patch "))
+    assert second.endswith("triple-change.patch, on top of the patch of double")
+    for patch in (first, second.partition(",")[0]):
+        paranoid.git("apply", patch)
+    assert paranoid.git("diff", "iterctl/triple") == ""
 
 
 def test_an_escalation_keeps_its_tree_for_the_answer(paranoid: Project) -> None:
@@ -159,6 +189,14 @@ if len(path.read_text()) == 2:
     assert ran.json["tasks"][0]["branch"] == "iterctl/pytest"
     assert paranoid.git("show", "iterctl/pytest:tried.txt") == "xx"
     assert fingerprint(paranoid.root) == before
+
+
+def test_a_change_that_came_to_nothing_is_no_patch(paranoid: Project) -> None:
+    """Git takes an empty patch for a broken one."""
+    told = run_json(paranoid, "--agent", agent(paranoid, "open('calc.py', 'w').close()"), "--max-iterations=1")
+    (task,) = told["tasks"]
+    assert (told["code"], task["holds"], task["patch"]) == (10, {"what": "best", "iteration": 0}, None), told
+    assert list((paranoid.root / ".iterctl").rglob("change*.patch")) == []
 
 
 def test_it_says_so_at_a_terminal_and_before(paranoid: Project) -> None:
