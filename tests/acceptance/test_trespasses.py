@@ -181,6 +181,63 @@ def test_a_removed_git_directory_comes_back(project: Project, act: dict[str, Any
     assert project.git("fsck", "--connectivity-only", "--no-dangling") == ""
 
 
+AWAY = {
+    "git": [["mv", ".git", "../moved"], ["ln", "-s", "../moved", ".git"]],
+    "objects": [["mv", ".git/objects", "../moved"], ["ln", "-s", "../../moved", ".git/objects"]],
+    "refs": [["mv", ".git/refs", "../moved"], ["ln", "-s", "../../moved", ".git/refs"]],
+    "borrowed": [
+        ["mv", ".git/objects", "../moved"],
+        ["mkdir", "-p", ".git/objects/info"],
+        ["sh", "-c", "echo $PWD/../moved > .git/objects/info/alternates"],
+    ],
+    "a folder for HEAD": [["rm", ".git/HEAD"], ["mkdir", ".git/HEAD"]],
+    "a work tree": [["git", "worktree", "add", "-q", "../moved"]],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", AWAY)
+def test_what_is_moved_away_is_whole_again_and_told_as_undone(project: Project, way: str) -> None:
+    """What a link leads to is gone with the link: objects were told as undone, and lost."""
+    before = fingerprint(project.root, but=frozenset({b"calc.py"}))
+    project.agent({"write": {"calc.py": FIXED}, "run": AWAY[way]})
+    ran = run(project)
+    assert ran.code == 0, ran.err
+    assert "NOT UNDONE" not in ran.err
+    assert all(each["undone"] for each in task_of(ran)["history"][0]["touched"] if not each["outside"])
+    assert fingerprint(project.root, but=frozenset({b"calc.py"})) == before
+    assert not (project.root / ".git").is_symlink()
+    assert project.git("fsck", "--connectivity-only", "--no-dangling") == ""
+    assert project.git("worktree", "list").count("\n") == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["objects", "refs", "borrowed", "a work tree"])
+def test_moved_away_and_killed_the_next_driver_has_it_whole_again(project: Project, way: str) -> None:
+    before = fingerprint(project.root, but=frozenset({b"calc.py"}))
+    project.agent({"write": {"calc.py": FIXED}, "run": [*AWAY[way], *DIE]}, {"write": {"calc.py": FIXED}})
+    assert run(project).code == -9
+    ran = project.iterctl("resume", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert fingerprint(project.root, but=frozenset({b"calc.py"})) == before
+    assert project.git("fsck", "--connectivity-only", "--no-dangling") == ""
+
+
+@pytest.mark.slow
+def test_a_git_directory_that_was_moved_before_a_crash_is_named_with_what_to_do(project: Project) -> None:
+    before = fingerprint(project.root, but=frozenset({b"calc.py"}))
+    project.agent({"write": {"calc.py": FIXED}, "run": [*AWAY["git"], *DIE]}, {"write": {"calc.py": FIXED}})
+    assert run(project).code == -9
+    refused = project.iterctl("resume", "--format", "json")
+    assert refused.code == 4
+    (hint,) = (line for line in refused.err.splitlines() if line.startswith("hint: "))
+    remedy = hint.partition("with: ")[2].partition(";")[0]
+    assert project.run("sh", "-c", remedy).code == 0
+    ran = project.iterctl("resume", "--format", "json")
+    assert ran.code == 0, ran.err
+    assert fingerprint(project.root, but=frozenset({b"calc.py"})) == before
+
+
 @pytest.mark.slow
 def test_a_reviewer_is_watched_as_well(project: Project) -> None:
     script = project.tools / "reviewer.py"
