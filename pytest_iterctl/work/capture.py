@@ -238,9 +238,13 @@ class PrivateIndex:
         answer = self.ask(*arguments)
         if answer.code != 0:
             raise failure("diff-files", answer)
-        if skipped := _SKIPPED.search(answer.complaint):
-            raise _unreadable(skipped[1])
-        names = dict.fromkeys((*self._unmerged, *answer.output.split(b"\0")[:-1]))
+        folders: dict[bytes, bool] = {b"": True}
+        skipped: list[bytes] = _SKIPPED.findall(answer.complaint)
+        for name in skipped:
+            # Git looks through a link in the place of a folder, and one that leads to itself has no end.
+            if self._status(name, folders) is not None:
+                raise _unreadable(name)
+        names = dict.fromkeys((*self._unmerged, *answer.output.split(b"\0")[:-1], *skipped))
         return (name for name in names if not _is_own(name))
 
     def _list_untracked(self) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -959,6 +960,18 @@ def perform(root: Path, name: bytes, deed: str, content: bytes) -> None:
 
 def visible(root: Path) -> dict[bytes, tuple[object, ...]]:
     return {name: facts for name, facts in listing(root).items() if not name.endswith(b".ignored")}
+
+
+def test_a_folder_that_is_a_link_to_itself_by_now(world: World) -> None:
+    world.plain()
+    snapshots = snapshots_of(world)
+    before, files = snapshots.take("refs/iterctl/run/0", "state").commit, visible(world.root)
+    shutil.rmtree(world.root / "package")
+    (world.root / "package").symlink_to("package")
+    after = snapshots.take("refs/iterctl/run/1", "state").commit
+    assert [name for name in stored(world, after) if b"package" in name] == [b"package"]
+    snapshots.restore(before)
+    assert visible(world.root) == files
 
 
 @pytest.mark.slow
