@@ -186,7 +186,7 @@ class _Copying:
 
 
 def _not_copied(error: OSError, root: Path, private: Path) -> IterctlError:
-    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | os.PathLike) else None
     what = "a file" if path is None else _shown(path.relative_to(root) if path.is_relative_to(root) else path)
     text = f"the work tree can't be copied for the run: {what}: {error.strerror or error}"
     if isinstance(error, PermissionError) and path is not None and path.is_relative_to(root):
