@@ -26,9 +26,10 @@ from pytest_iterctl.store.place import Place
 from pytest_iterctl.text import file_name
 from pytest_iterctl.work.gateway import gateway
 from pytest_iterctl.work.git import Repository
-from pytest_iterctl.work.process import Command, Walls
+from pytest_iterctl.work.process import Command, Walls, WallsError
 from pytest_iterctl.work.room import Room
 from pytest_iterctl.work.sandbox import Sandbox, find_bubblewrap
+from pytest_iterctl.work.sandbox_check import cause_of, look_around
 
 __all__ = ["Confinement"]
 
@@ -62,7 +63,8 @@ class Confinement:
 
         @contextmanager
         def walls(command: Command) -> Iterator[Command]:
-            with gateway(endpoints, call) as way_out, sandbox.wrapped(command, way_out, call / SOCKET_NAME) as inside:
+            desk = call / SOCKET_NAME
+            with _remedied(), gateway(endpoints, call) as way, sandbox.wrapped(command, way, desk) as inside:
                 yield inside
 
         return walls
@@ -70,9 +72,17 @@ class Confinement:
     def around_tests(self, settings: Settings, room: Room | None) -> Walls:
         """Without a room, the tests are those of the work tree."""
         if room is None:
-            return self._sandbox(self.repository.root, settings).wrapped
-        # What is compiled lies beside the room, and temporary files lie where others do.
-        return self._sandbox(room.bytecode.parent, settings, writable=(room.scratch,)).wrapped
+            sandbox = self._sandbox(self.repository.root, settings)
+        else:
+            # What is compiled lies beside the room, and temporary files lie where others do.
+            sandbox = self._sandbox(room.bytecode.parent, settings, writable=(room.scratch,))
+
+        @contextmanager
+        def walls(command: Command) -> Iterator[Command]:
+            with _remedied(), sandbox.wrapped(command) as inside:
+                yield inside
+
+        return walls
 
     def _sandbox(
         self,
@@ -118,6 +128,15 @@ class Confinement:
                 _copy(path, partial)
             partial.rename(folder)
         return folder
+
+
+@contextmanager
+def _remedied() -> Iterator[None]:
+    """Walls that stood when they were tried, and don't any more: nothing may run, and this is what to do about it."""
+    try:
+        yield
+    except WallsError as error:
+        raise cause_of(error.message, look_around()).error() from None
 
 
 def _there(paths: Iterable[str]) -> tuple[Path, ...]:

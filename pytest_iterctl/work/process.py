@@ -23,13 +23,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from pytest_iterctl.errors import UsageError
+from pytest_iterctl.errors import SafetyError, UsageError
 from pytest_iterctl.text import one_line
 from pytest_iterctl.work import supervisor
 from pytest_iterctl.work.leftovers import Identity, end_tagged, identify
 from pytest_iterctl.work.output import Bounded, Capture
 
-__all__ = ["Capture", "Command", "EndedBy", "Finished", "Walls", "run"]
+__all__ = ["Capture", "Command", "EndedBy", "Finished", "Walls", "WallsError", "has_begun", "run"]
 
 #: What puts a command inside something: a sandbox, as long as the context is open.
 Walls = Callable[["Command"], AbstractContextManager["Command"]]
@@ -44,6 +44,8 @@ LOOK_INTERVAL = 0.5
 DRAIN_LIMIT = 1.0
 LOWEST_FREE = 3
 SIGNALLED = 128
+#: What bubblewrap says when the walls stand, and the program in them can't be started.
+NO_PROGRAM = "bwrap: execvp "
 #: A command that prints a dot at a time would wake us for each one, and lose the time that we take.
 GATHER_MS = 20
 DRIBBLE = 4 * 1024
@@ -51,7 +53,10 @@ DRIBBLE = 4 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. The environment is all that the command gets, except for the call's tag `ITERCTL_CALL`."""
+    """What to run. The environment is all that the command gets, except for the call's tag `ITERCTL_CALL`.
+
+    `told` is a pipe to read when it has ended: there, the walls around it say how the command inside of them ended.
+    """
 
     arguments: tuple[str, ...]
     cwd: Path
@@ -59,6 +64,11 @@ class Command:
     stdin: bytes = b""
     timeout: float | None = None
     pass_fds: tuple[int, ...] = ()
+    told: int | None = None
+
+
+class WallsError(SafetyError):
+    """The walls could not be put up, so the command never began; the message is what they said of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,7 @@ def run(
     `tick(elapsed)` is called about every `tick_interval` seconds and asks for a stop by returning True. `on_output`
     gets the stream's name and each piece as it comes, `on_start` the id of the supervisor's process, which lives as
     long as anything of the command does. When one of them raises, or Ctrl-C comes, the tree is ended first. With
-    `walls`, the command runs inside of them, as they wrap it.
+    `walls`, the command runs inside of them, as they wrap it; where they don't stand, that is no result (WallsError).
     """
     if walls is not None:
         with contextlib.ExitStack() as stack:
@@ -106,10 +116,10 @@ def run(
                 return Finished(
                     exit_code=None, ended_by="exit", error=": ".join(filter(None, (error.message, error.hint)))
                 )
-            told = run(
+            ended = run(
                 inside, tick=tick, tick_interval=tick_interval, on_output=on_output, on_start=on_start, keep=keep
             )
-        return _as_without_walls(told)
+            return _as_without_walls(ended, began=inside.told is None or has_begun(inside.told))
     if not sys.platform.startswith("linux"):
         raise UsageError("commands can only be supervised on Linux", hint="run it in a Linux machine or container")
     if any(fd < LOWEST_FREE for fd in command.pass_fds):
@@ -133,14 +143,26 @@ def run(
         call.close()
 
 
-def _as_without_walls(told: Finished) -> Finished:
-    """What bubblewrap says of its own failure is why nothing started, and 128 + N is a signal's number."""
-    code = told.exit_code
+def _as_without_walls(ended: Finished, *, began: bool) -> Finished:
+    """How the command itself ended: 128 + N is a signal's number. One that never began is not to blame for it."""
+    code = ended.exit_code
+    if not began and ended.ended_by == "exit" and code is not None and code >= 0:
+        said = ended.stderr.text.strip() or f"it ended with exit code {code}"
+        if said.startswith(NO_PROGRAM):
+            return replace(
+                ended, exit_code=None, error=f"could not start: {one_line(said.removeprefix(NO_PROGRAM), 200)}"
+            )
+        raise WallsError(said)
     if code is not None and SIGNALLED < code <= SIGNALLED + signal.NSIG:
-        return replace(told, exit_code=SIGNALLED - code)
-    if code == 1 and told.stderr.text.startswith("bwrap: "):
-        return replace(told, exit_code=None, error=f"the sandbox did not start: {one_line(told.stderr.text, 200)}")
-    return told
+        return replace(ended, exit_code=SIGNALLED - code)
+    return ended
+
+
+def has_begun(told: int) -> bool:
+    """Whether bubblewrap says in this pipe how its command ended: of one that it could not start, it says nothing."""
+    with contextlib.suppress(BlockingIOError):
+        return b'"exit-code"' in os.read(told, CHUNK)
+    return False
 
 
 class _NotStartedError(Exception):

@@ -112,15 +112,17 @@ class Sandbox:
             rules = stack.enter_context(_sealed("iterctl-filter", _filter()))
             orders = _joined([*self._orders(layout, command, gateway, desk, rules)])
             arguments = stack.enter_context(_sealed("iterctl-sandbox", orders))
+            told, telling = stack.enter_context(_pipe())
             yield replace(
                 command,
                 arguments=(
                     *(str(self.program), *_WALLS, *(() if self.network else _NO_NETWORK)),
-                    *("--args", str(arguments), "--", *_inner(command, gateway)),
+                    *("--json-status-fd", str(telling), "--args", str(arguments), "--", *_inner(command, gateway)),
                 ),
                 # bubblewrap itself runs outside: a library path of the project's must not lead it to an agent's file.
                 environment={name: value for name, value in command.environment.items() if name.startswith("ITERCTL_")},
-                pass_fds=(*command.pass_fds, arguments, rules),
+                pass_fds=(*command.pass_fds, arguments, rules, telling),
+                told=told,
             )
 
     def _layout(self, environment: Mapping[str, str]) -> Layout:
@@ -322,3 +324,15 @@ def _sealed(name: str, data: bytes) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    """What is told at the other end can be read without waiting."""
+    reading, writing = os.pipe()
+    try:
+        os.set_blocking(reading, False)
+        yield reading, writing
+    finally:
+        os.close(reading)
+        os.close(writing)
