@@ -38,6 +38,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         complain(f"hint: see {context} --help")
         return int(ExitCode.USAGE)
     except click.Abort:
+        complain("error: interrupted")
         return int(ExitCode.INTERRUPTED)
     return result if isinstance(result, int) else 0
 

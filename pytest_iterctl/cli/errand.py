@@ -8,14 +8,15 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from pytest_iterctl.control.state import RunState
-from pytest_iterctl.loop.run import Answer, Audience, answer_run, resume_run, start_run
+from pytest_iterctl.loop.run import Answer, Audience, answer_run, close_run, resume_run, start_run
 from pytest_iterctl.loop.workspace import Workspace, below
 from pytest_iterctl.plan.freeze import LIMITS
 from pytest_iterctl.plan.frozen import FrozenPlan
 from pytest_iterctl.plan.model import Limits, SafetyPatch
 from pytest_iterctl.plan.values import Value
+from pytest_iterctl.store.lock import WorkTreeLock
 
-__all__ = ["Begin", "Errand", "GoOn", "Respond", "read_errand"]
+__all__ = ["Begin", "Close", "Errand", "GoOn", "Respond", "read_errand"]
 
 
 class Begin(Value):
@@ -34,9 +35,9 @@ class Begin(Value):
     def plan_of(self, _workspace: Workspace) -> FrozenPlan | None:
         return self.plan
 
-    def perform(self, workspace: Workspace, audience: Audience) -> RunState:
+    def perform(self, workspace: Workspace, audience: Audience, lock: WorkTreeLock) -> RunState:
         directory = workspace.root / self.directory
-        return start_run(workspace, self.plan, audience, run=self.run, directory=directory, as_module=self.as_module)
+        return start_run(workspace, self.plan, audience, lock, directory=directory, as_module=self.as_module)
 
 
 class _Earlier(Value):
@@ -57,9 +58,9 @@ class GoOn(_Earlier):
     limits: SafetyPatch | None = None
     max_iterations: int | None = None
 
-    def perform(self, workspace: Workspace, audience: Audience) -> RunState:
+    def perform(self, workspace: Workspace, audience: Audience, lock: WorkTreeLock) -> RunState:
         raise_limits = self._raised if self.limits is not None else None
-        return resume_run(workspace, self.run, audience, raise_limits=raise_limits, max_iterations=self.max_iterations)
+        return resume_run(workspace, audience, lock, raise_limits=raise_limits, max_iterations=self.max_iterations)
 
     def _raised(self, old: Limits) -> Limits:
         given = self.limits.model_dump(exclude_none=True, exclude={"level"}) if self.limits is not None else {}
@@ -74,11 +75,20 @@ class Respond(_Earlier):
     task: str | None
     answer: Answer
 
-    def perform(self, workspace: Workspace, audience: Audience) -> RunState:
-        return answer_run(workspace, self.run, self.task, self.answer, audience)
+    def perform(self, workspace: Workspace, audience: Audience, lock: WorkTreeLock) -> RunState:
+        return answer_run(workspace, self.task, self.answer, audience, lock)
 
 
-Errand = Begin | GoOn | Respond
+class Close(_Earlier):
+    """A run is to stop that nobody drives any more."""
+
+    kind: Literal["close"] = "close"
+
+    def perform(self, workspace: Workspace, audience: Audience, lock: WorkTreeLock) -> RunState:
+        return close_run(workspace, audience, lock)
+
+
+Errand = Begin | GoOn | Respond | Close
 _ANY: TypeAdapter[Errand] = TypeAdapter(Errand)
 
 

@@ -48,7 +48,9 @@ def status(run_id: str | None, *, as_json: bool) -> int:
         return 0
     for state in states:
         print(_row(state, is_running=state.run == running))
-    if not states:
+    if running is not None and all(state.run != running for state in states):
+        print(f"{running}  starting")
+    elif not states:
         print("no runs yet")
     return 0
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing
 from dataclasses import dataclass
-from types import FrameType
 
 from pytest_iterctl.agents.person import at_terminal
 from pytest_iterctl.cli.asking import ask_person
-from pytest_iterctl.cli.errand import Errand, Respond
+from pytest_iterctl.cli.errand import Close, Errand, Respond
 from pytest_iterctl.cli.guard import complain
 from pytest_iterctl.cli.planning import found_agent_clis
 from pytest_iterctl.cli.reports import ReportWriter
+from pytest_iterctl.cli.signals import Signals
 from pytest_iterctl.control.state import RunState
 from pytest_iterctl.errors import ExitCode
 from pytest_iterctl.loop.run import Answer, Audience
@@ -25,6 +23,7 @@ from pytest_iterctl.show.documents import run_document
 from pytest_iterctl.show.style import style_of
 from pytest_iterctl.show.summary import print_summary
 from pytest_iterctl.show.terminal import Terminal
+from pytest_iterctl.store.lock import WorkTreeLock
 
 __all__ = ["Manner", "perform"]
 
@@ -38,27 +37,26 @@ class Manner:
     verbose: int = 0
 
 
-def perform(workspace: Workspace, manner: Manner, errand: Errand) -> int:
+def perform(workspace: Workspace, manner: Manner, errand: Errand, lock: WorkTreeLock, signals: Signals) -> int:
     """The run itself, here; at a terminal a question may be answered right away."""
     style = style_of(sys.stderr, os.environ, verbose=bool(manner.verbose))
     terminal = Terminal(style, quiet=manner.quiet, verbose=manner.verbose)
     reports = ReportWriter(workspace)
-    signals = _Signals()
     audience = Audience((terminal.watch, reports.watch), terminal.tick, lambda: signals.asked)
-    with ExitStack() as stack:
-        stack.callback(terminal.close)
-        stack.enter_context(signals)
+    asks = at_terminal() and not manner.json and not isinstance(errand, Close)
+    with closing(terminal):
         with signals.patient():
-            state = errand.perform(workspace, audience)
+            state = errand.perform(workspace, audience, lock)
         while True:
             terminal.close()
             _tell(manner, state, reports)
-            answer = _asked(state) if at_terminal() and not manner.json and not state.interrupted else None
+            answer = _asked(state) if asks and not signals.asked else None
             if answer is None:
                 break
             task, given = answer
             with signals.patient():
-                state = Respond(run=state.run, task=task, answer=given).perform(workspace, audience)
+                again = Respond(run=state.run, task=task, answer=given)
+                state = again.perform(workspace, audience, workspace.lock(state.run))
     if state.finished is not None and state.finished.exit_code == ExitCode.INTERRUPTED:
         complain(f"error: run {state.run} was interrupted")
         complain(f"hint: go on with: iterctl resume {state.run}")
@@ -88,37 +86,3 @@ def _tell(manner: Manner, state: RunState, reports: ReportWriter) -> None:
 
 def _is_red(state: RunState) -> bool:
     return any(task.decision is not None and task.decision.reason == "usage-error" for task in state.tasks)
-
-
-class _Signals:
-    """What Ctrl-C does, and so TERM and HUP to the driver: once, the run is asked to stop as by `iterctl stop`, which
-    ends its children and leaves the work tree as promised; twice, or while no run is at work, everything ends now.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._patient = False
-
-    def __enter__(self) -> None:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        self._old = {number: signal.signal(number, self._interrupt) for number in numbers}
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
-
-    @contextmanager
-    def patient(self) -> Iterator[None]:
-        """While a run is at work that looks at `asked`."""
-        self._patient = True
-        try:
-            yield
-        finally:
-            self._patient = False
-
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked or not self._patient:
-            raise KeyboardInterrupt
-        self.asked = True
-        with suppress(OSError):  # not through a stream, which may be in the middle of a write
-            os.write(2, b"\nstopping; once more stops at once\n")

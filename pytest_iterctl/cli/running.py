@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,18 +10,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pytest_iterctl.cli.conduct import Manner, conduct
-from pytest_iterctl.cli.errand import Begin, GoOn, Respond
+from pytest_iterctl.cli.errand import Begin, Close, GoOn, Respond
 from pytest_iterctl.cli.planning import Wishes, frozen_plan, home_of, print_dry_run, prompt_text
-from pytest_iterctl.control.events import StopRequested
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.checkpoint import load_checkpoint
-from pytest_iterctl.loop.driver import Driver
-from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.run import Answer, refuse_unsupported_system
 from pytest_iterctl.loop.workspace import Workspace, new_run_id
 from pytest_iterctl.plan.environment_settings import settings_from_strings
 from pytest_iterctl.plan.model import SafetyPatch
-from pytest_iterctl.store.lock import WorkTreeLock, holder
+from pytest_iterctl.store.lock import holder
 
 __all__ = ["Manner", "answer", "resume", "run", "stop"]
 
@@ -134,27 +132,33 @@ def stop(run_id: str | None) -> int:
     """Ask the driver to stop and wait for it; a run that nobody drives is closed right here."""
     workspace = Workspace(Path.cwd())
     at_work = holder(workspace.place.lock_file)
-    found = workspace.find_run(run_id if run_id is not None else at_work)
+    # One that is still starting is in no journal: it is known by its lock alone.
+    meant = at_work is not None and (run_id is None or (run_id and at_work.startswith(run_id.upper())))
+    found = at_work if at_work is not None and meant else workspace.find_run(run_id)
     if at_work != found:
         return _close(workspace, found)
-    workspace.place.run_directory(found)
+    directory = workspace.place.run_directory(found)
     workspace.place.stop_file(found).touch()
     deadline = time.monotonic() + _STOP_PATIENCE
     while holder(workspace.place.lock_file) == found:
         if time.monotonic() > deadline:
             raise UsageError(f"run {found} has not stopped within {_STOP_PATIENCE:.0f}s; the request stays")
         time.sleep(0.05)
+    if workspace.state(found).started is None:
+        shutil.rmtree(directory, ignore_errors=True)  # it may have gone before it could see the request in there
     print(f"run {found} has stopped")
     return 0
 
 
 def _close(workspace: Workspace, run: str) -> int:
-    if workspace.state(run).finished is not None:
+    state = workspace.state(run)
+    if state.started is None:
+        raise UsageError(f"run {run} never began", hint=f"there is nothing to stop; remove it: iterctl clean {run}")
+    if state.finished is not None:
         print(f"run {run} has already ended")
         return 0
-    with WorkTreeLock(workspace.place.lock_file, run):
-        history = History(workspace.journal, run, redactor=workspace.redactor)
-        history.record(StopRequested(by="iterctl stop"))
-        Driver(workspace, history, lambda _elapsed, _state: None).go()
+    code = conduct(workspace, Manner(), Close(run=run))
+    if workspace.state(run).finished is None:
+        return code  # why it is still open has been said
     print(f"run {run} has stopped")
     return 0

@@ -226,6 +226,7 @@ class Recovered(Value):
     stage: Stage | Literal["start"]
     restored: str
     kept: str = Field(default="", description="snapshot of what the work tree held instead, '' when nothing differed")
+    files: tuple[str, ...] = Field(default=(), description="what was put back, the first of it")
 
 
 class Decided(Value):

@@ -49,7 +49,7 @@ from pytest_iterctl.control.steps import (
     next_step,
 )
 from pytest_iterctl.errors import Interrupted as InterruptedRun
-from pytest_iterctl.errors import IterctlError
+from pytest_iterctl.errors import IterctlError, SafetyError
 from pytest_iterctl.feedback.compose import compact
 from pytest_iterctl.loop.checkpoint import write_checkpoint
 from pytest_iterctl.loop.declare import declare_tasks
@@ -58,6 +58,7 @@ from pytest_iterctl.loop.history import History
 from pytest_iterctl.loop.settle import keep_left_out, put_back_protected, settle
 from pytest_iterctl.loop.stages import Stages, objections
 from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.text import file_name
 from pytest_iterctl.work.pytest_run import forget_bytecode
 from pytest_iterctl.work.snapshots import Snapshot
 
@@ -109,7 +110,21 @@ class Driver:
             raise InterruptedRun(
                 f"run {self.history.run} was interrupted", hint=f"go on with: iterctl resume {self.history.run}"
             ) from None
+        except SafetyError as error:
+            self.recover(called=False)
+            self.history.record(Interrupted())
+            hint = f"{error.hint}; then: iterctl resume {self.history.run}".removeprefix("; then: ")
+            raise SafetyError(error.message, hint=hint) from None
         return self.state
+
+    def recover(self, *, called: bool = True) -> None:
+        """Put back a stage that was cut off, before anybody looks at the work tree: what is half done is no edit.
+
+        Where nobody had been `called` yet, no call is missing.
+        """
+        claim = self.state.open_stage
+        if claim is not None:
+            self._recover(Recover(claim.task, claim.iteration, claim.stage if called else "start", claim.before))
 
     def _next(self) -> Step:
         if self._stop_file.exists() and not self.state.stopped_by:
@@ -260,6 +275,7 @@ class Driver:
             step.task, f"{step.iteration}-found-{self.state.resumes}", f"{step.task} as found at a resume"
         )
         differs = found.tree != self.snapshots.tree_of(step.to)
+        names = self.snapshots.changed_names(step.to, found.commit) if differs else ()
         if differs:
             self.restore(step.to, found)
         self.history.record(
@@ -269,6 +285,7 @@ class Driver:
                 stage=step.stage,  # type: ignore[arg-type]  # next_step names only stages
                 restored=step.to,
                 kept=found.commit if differs else "",
+                files=tuple(map(file_name, names))[:_NAMES_SHOWN],
             )
         )
 

@@ -1,4 +1,4 @@
-"""A run from outside: start one, resume one, answer one. Each ends with the state that the journal then holds."""
+"""A run from outside: start, resume, answer, close one. Each ends with the state that the journal then holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest_iterctl
 from pytest_iterctl.agents.person import at_terminal
-from pytest_iterctl.control.events import Answered, BaseLost, Resumed, RunStarted, Warned
+from pytest_iterctl.control.events import Answered, BaseLost, Resumed, RunStarted, StopRequested, Warned
 from pytest_iterctl.control.limits import extended, raising
 from pytest_iterctl.control.standing import spent
 from pytest_iterctl.control.state import RunState, TaskState
@@ -26,9 +26,19 @@ from pytest_iterctl.redaction import Redactor, redact
 from pytest_iterctl.store.lock import WorkTreeLock
 from pytest_iterctl.text import file_name, one_line
 from pytest_iterctl.work.leftovers import end_leftovers
+from pytest_iterctl.work.own_tree import OwnTree
 from pytest_iterctl.work.snapshots import Snapshots
 
-__all__ = ["Answer", "Audience", "answer_run", "refuse_unsupported_system", "resume_run", "start_run"]
+__all__ = [
+    "Answer",
+    "Audience",
+    "answer_run",
+    "close_run",
+    "left_behind",
+    "refuse_unsupported_system",
+    "resume_run",
+    "start_run",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +70,22 @@ def refuse_unsupported_system() -> None:
 
 
 def start_run(
-    workspace: Workspace, plan: FrozenPlan, audience: Audience, *, run: str, directory: Path, as_module: bool
+    workspace: Workspace,
+    plan: FrozenPlan,
+    audience: Audience,
+    lock: WorkTreeLock,
+    *,
+    directory: Path,
+    as_module: bool,
 ) -> RunState:
     refuse_unsupported_system()
-    _refuse_absent_person(plan)
-    clean = _clean(plan, workspace.redactor)
-    survey = _snapshots(workspace, run, clean).survey()
-    if survey.refusal:
-        raise RepositoryError(survey.refusal, hint="add what need not be kept to .gitignore")
-    with WorkTreeLock(workspace.place.lock_file, run):
+    run = lock.run
+    with lock:
+        _refuse_absent_person(plan)
+        clean = _clean(plan, workspace.redactor)
+        survey = _snapshots(workspace, run, clean).survey()
+        if survey.refusal:
+            raise RepositoryError(survey.refusal, hint="add what need not be kept to .gitignore")
         workspace.journal.begin(run, now(), ", ".join(task.id for task in clean.tasks))
         history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         history.record(
@@ -86,28 +103,33 @@ def start_run(
         )
         for warning in (*survey.warnings, *_unreachable(clean)):
             history.record(Warned(text=warning))
-        return Driver(workspace, history, audience.tick, audience.interrupted).go()
+        return _driver(workspace, history, audience).go()
 
 
 def resume_run(
     workspace: Workspace,
-    run: str,
     audience: Audience,
+    lock: WorkTreeLock,
     *,
     raise_limits: Callable[[Limits], Limits] | None = None,
     max_iterations: int | None = None,
 ) -> RunState:
     """Go on from the last finished stage; limits may be raised, nothing that was spent is forgotten."""
     refuse_unsupported_system()
-    with WorkTreeLock(workspace.place.lock_file, run):
+    run = lock.run
+    with lock:
         end_leftovers(run)
         history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         limits = _raised(history.state, raise_limits)
         _refuse_pointless(history.state, limits, max_iterations)
         _snapshots(workspace, run, _plan_of(history.state))
-        workspace.place.stop_file(run).unlink(missing_ok=True)
-        for task in history.state.tasks:
-            if task.status == "stopped" and (edited := _edited_meanwhile(workspace, run, task)):
+        driver = _driver(workspace, history, audience)
+        stopped = [task for task in history.state.tasks if task.status == "stopped"]
+        if stopped:
+            driver.recover()
+        before = history.state
+        for task in stopped:
+            if edited := _edited_meanwhile(workspace, before, task):
                 # The user has worked on: their tree is where it goes on, as the next iteration.
                 left = max(task.bound - task.attempts[-1].iteration, 1)
                 history.record(Answered(task=task.id, effect="continue", iterations=left, by=_who()))
@@ -117,31 +139,68 @@ def resume_run(
             left = (max_iterations or 0) - (task.attempts[-1].iteration if task.attempts else 0)
             if task.status == "escalated" and left > 0:
                 history.record(Answered(task=task.id, effect="continue", iterations=left, by=_who()))
-        return Driver(workspace, history, audience.tick, audience.interrupted).go()
+        return driver.go()
 
 
-def answer_run(workspace: Workspace, run: str, task_id: str | None, answer: Answer, audience: Audience) -> RunState:
+def answer_run(
+    workspace: Workspace, task_id: str | None, answer: Answer, audience: Audience, lock: WorkTreeLock
+) -> RunState:
     """Write a person's answer down and go on with the same run."""
     refuse_unsupported_system()
-    with WorkTreeLock(workspace.place.lock_file, run):
+    run = lock.run
+    with lock:
         end_leftovers(run)
         history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
         task = _asked(history.state, task_id)
         _snapshots(workspace, run, _plan_of(history.state))
         answered = _answered(task, answer)
-        edited = _edited_meanwhile(workspace, run, task)
-        if answered.effect == "approve" and edited:
+        driver = _driver(workspace, history, audience)
+        driver.recover()
+        if answered.effect == "approve" and _changed_since(workspace, run, task):
             raise UsageError(
                 "the work tree has changed since its tests ran, so there is nothing tested to approve",
                 hint="go on with: --continue TEXT (the tests decide again)",
             )
         if answered.effect == "continue":
             answered = answered.model_copy(update=_what_to_go_on_with(workspace, history.state, task, answered))
-        workspace.place.stop_file(run).unlink(missing_ok=True)
+        edited = _edited_meanwhile(workspace, history.state, task)
         history.record(answered)
         if edited and answered.effect == "continue":
             history.record(BaseLost(task=task.id, edited=edited))
-        return Driver(workspace, history, audience.tick, audience.interrupted).go()
+        return driver.go()
+
+
+def close_run(workspace: Workspace, audience: Audience, lock: WorkTreeLock) -> RunState:
+    """End a run whose driver has died, as if it had been asked to stop: what was cut off is put back first."""
+    refuse_unsupported_system()
+    run = lock.run
+    with lock:
+        end_leftovers(run)
+        history = History(workspace.journal, run, audience.watchers, redactor=workspace.redactor)
+        if history.state.finished is None:
+            _snapshots(workspace, run, _plan_of(history.state))
+            history.record(StopRequested(by="iterctl stop"))
+        return _driver(workspace, history, audience).go()
+
+
+def _driver(workspace: Workspace, history: History, audience: Audience) -> Driver:
+    """Of a run with a tree of its own only there: whatever it puts back or accepts, the user's stays as it is."""
+    plan = _plan_of(history.state)
+    private = workspace.place.run_directory(history.run)
+    if plan is not None and plan.own_tree:
+        tree = OwnTree.of(workspace.root, private)
+        if tree is None or not tree.is_entered:
+            raise SafetyError("the run's own tree is not in the place of the work tree, so nothing is run")
+    return Driver(workspace, history, audience.tick, audience.interrupted)
+
+
+def left_behind(state: RunState) -> str:
+    """The snapshot of what the run last left in the work tree; '' when it has taken none."""
+    last = next((task for task in state.tasks if task.id == state.at_work), None)
+    if last is None:
+        return ""
+    settled = last.settled.commit if last.settled is not None else ""
+    return settled or last.latest or last.base
 
 
 def _snapshots(workspace: Workspace, run: str, plan: FrozenPlan | None) -> Snapshots:
@@ -175,7 +234,7 @@ def _what_to_go_on_with(workspace: Workspace, state: RunState, task: TaskState, 
         and there
         and not answer.guidance
         and _may_be_approved(task)
-        and not _edited_meanwhile(workspace, state.run, task)
+        and not _changed_since(workspace, state.run, task)
     ):
         return {"review_again": True}
     return {}
@@ -210,8 +269,17 @@ def _answered(task: TaskState, answer: Answer) -> Answered:
     )
 
 
-def _edited_meanwhile(workspace: Workspace, run: str, task: TaskState) -> tuple[str, ...]:
-    """What a person has changed in the work tree since the task left it."""
+def _edited_meanwhile(workspace: Workspace, state: RunState, task: TaskState) -> tuple[str, ...]:
+    """What a person has changed in the work tree since the task left it.
+
+    While another task is under way there, what has changed is its agent's work, and nobody can tell what else is in it.
+    """
+    other = any(each.id == state.at_work != task.id and each.status == "running" for each in state.tasks)
+    return () if other else _changed_since(workspace, state.run, task)
+
+
+def _changed_since(workspace: Workspace, run: str, task: TaskState) -> tuple[str, ...]:
+    """What is not as the task left it."""
     if task.settled is None or not task.settled.commit:
         return ()
     snapshots = workspace.snapshots(run)

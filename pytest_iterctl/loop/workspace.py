@@ -14,6 +14,7 @@ from pytest_iterctl.loop.history import entries_of
 from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
 from pytest_iterctl.store.journal import Journal
+from pytest_iterctl.store.lock import WorkTreeLock
 from pytest_iterctl.store.memory import Memory
 from pytest_iterctl.store.place import Place
 from pytest_iterctl.text import file_name
@@ -63,6 +64,10 @@ class Workspace:
     @property
     def root(self) -> Path:
         return self.repository.root
+
+    def lock(self, run: str, *, held: int = -1) -> WorkTreeLock:
+        """What a run holds while it is at work here, or what another process has handed over of it."""
+        return WorkTreeLock(self.place.lock_file, run, held=held)
 
     def memory(self, run: str) -> Memory:
         return Memory(self.database, self.redactor, run)

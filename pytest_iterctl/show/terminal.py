@@ -133,8 +133,10 @@ class Terminal:
                     told = f"taken back as a whole (kept as {event.kept[:12]}): {event.destroyed}"
                 self._line("UNDO", None, self._number(state, event.task, event.iteration, told), "warn")
             case Recovered() if event.kept:
-                told = f"the work tree differed from where stage {event.stage} began; as found it is {event.kept[:12]}"
-                self._line("RECOVER", None, self._number(state, event.task, event.iteration, told), "warn")
+                found = f"what it held: git diff {event.restored[:12]} {event.kept[:12]}"
+                where = "the iteration" if event.stage == "start" else f"stage {event.stage}"
+                told = f"put back to where {where} began ({some(event.files, 5)}); {found}"
+                self._line("RECOVER", None, self._number(state, event.task, event.iteration, told, 600), "warn")
             case BaseLost() if event.edited:
                 told = f"by a person since, and part of the base now: {some(event.edited, 5)}"
                 self._line("EDITED", None, told, "note")

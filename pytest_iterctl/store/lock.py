@@ -16,14 +16,20 @@ __all__ = ["WorkTreeLock", "holder"]
 
 
 class WorkTreeLock:
-    """Held for as long as a driver is at work; the file says for whom."""
+    """Held from before a run's first trace until it ends; the file says for whom.
 
-    def __init__(self, path: Path, run: str) -> None:
+    It may be entered again by whoever it is handed to, also in another process (`held` is the descriptor that was
+    handed over). The first one to leave releases it.
+    """
+
+    def __init__(self, path: Path, run: str, *, held: int = -1) -> None:
+        self.run = run
         self._path = path
-        self._run = run
-        self._descriptor = -1
+        self._descriptor = held
 
     def __enter__(self) -> Self:
+        if self._descriptor >= 0:
+            return self
         try:
             self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +42,7 @@ class WorkTreeLock:
                     hint=f"wait for it to end, or stop it: iterctl stop {run}",
                 ) from None
             raise StoreError(f"the lock can't be taken: {self._path}: {error.strerror}") from None
-        self.rename(self._run)
+        self.rename(self.run)
         return self
 
     def rename(self, run: str) -> None:
@@ -47,7 +53,19 @@ class WorkTreeLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        os.ftruncate(self._descriptor, 0)
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            # In so many words: whoever handed it over, or passed it on, may still have it open.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self._close()
+
+    @property
+    def descriptor(self) -> int:
+        """What another process needs to hold it."""
+        return self._descriptor
+
+    def hand_over(self) -> None:
+        """Another process holds it now."""
         self._close()
 
     def _close(self) -> None:

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,35 +44,41 @@ class OwnTree:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def make(cls, repository: Repository, private: Path) -> OwnTree:
-        """Copy the work tree into the run's private folder, as it is now."""
+    def make(cls, repository: Repository, private: Path, go_on: Callable[[], None] = lambda: None) -> OwnTree:
+        """Copy the work tree into the run's private folder, as it is now; `go_on` raises what is to end that."""
         tree = private / "tree"
         partial = private / "tree.partial"
         copying = _Copying(repository.root, partial)
+        shown: list[str] = []
         try:
-            shutil.rmtree(partial, ignore_errors=True)
+            for left in (partial, tree):
+                shutil.rmtree(left, ignore_errors=True)
             partial.mkdir(mode=0o700, parents=True)
-            shown = [file for name in _ignored(repository) for file in copying.take_ignored(name)]
+            for name in _ignored(repository):
+                go_on()
+                shown.extend(copying.take_ignored(name))
             for name in _files(repository):
+                go_on()
                 copying.take(name)
             _place_git(repository.root, partial)
             partial.rename(tree)
             (private / "tree.json").write_text(json.dumps(shown), encoding="utf-8")
         except OSError as error:
-            shutil.rmtree(partial, ignore_errors=True)
             raise _not_copied(error, repository.root, private) from None
+        finally:
+            # Whoever ended it: what is half a copy may hold what nobody is to find there.
+            shutil.rmtree(partial, ignore_errors=True)
         return cls(repository.root, tree, tuple(shown), tuple(copying.left_out))
 
     @classmethod
-    def of(cls, root: Path, private: Path) -> OwnTree:
-        """The copy that the run has made before."""
+    def of(cls, root: Path, private: Path) -> OwnTree | None:
+        """The copy that the run has made before; None when it is gone."""
+        tree = private / "tree"
         try:
             shown = json.loads((private / "tree.json").read_bytes())
         except (OSError, ValueError):
-            raise StoreError(
-                "the run's copy of the work tree is gone", hint="start a new run: this one can't go on without it"
-            ) from None
-        return cls(root, private / "tree", tuple(shown))
+            return None
+        return cls(root, tree, tuple(shown)) if tree.is_dir() else None
 
     @property
     def is_entered(self) -> bool:

@@ -332,6 +332,45 @@ def test_a_killed_driver_leaves_no_process_behind(files: Project) -> None:
     wait_for(lambda: not running_agents(files))
 
 
+def test_to_stop_a_run_whose_driver_is_dead_says_what_it_put_back(files: Project) -> None:
+    plan(files, task(files, "a", "yes"))
+    files.agent({"write": {"a.txt": "half"}, "sleep": 120}, {"write": {"a.txt": "yes"}})
+    process = started(files, "run")
+    wait_for((files.root / "a.txt").exists)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    files.write("mine.txt", "later work\n")
+    stopped = files.iterctl("stop")
+    assert stopped.code == 0, stopped.err
+    assert not running_agents(files)
+    assert not (files.root / "mine.txt").exists()
+    (line,) = [line for line in stopped.err.splitlines() if "RECOVER" in line]
+    assert "mine.txt" in line
+    command = line[line.index("git diff") :].split()
+    assert "+later work" in files.run(*command).out
+    run = files.iterctl("status", "--format", "json").json["runs"][0]["run"]
+    assert (files.root / ".iterctl/runs" / run / "report.md").exists()
+    assert "has already ended" in files.iterctl("stop").out
+    resumed = files.iterctl("resume", "--format", "json")
+    assert resumed.code == 0, resumed.err
+    assert "EDITED" not in resumed.err
+
+
+def test_half_a_turn_of_one_task_is_no_edit_by_a_person_of_another(files: Project) -> None:
+    plan(files, task(files, "a", "yes"), task(files, "b", "yes"), safety={"max_calls_per_iteration": 1})
+    files.agent({"report": {"cost_usd": 0.1, "calls": 5}}, {"write": {"b.txt": "half", "test_x.py": "x"}, "sleep": 120})
+    process = started(files, "run")
+    wait_for((files.root / "b.txt").exists)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert states(files.iterctl("status", "--format", "json").json["runs"][0]) == {"a": "stopped", "b": "running"}
+    files.agent({"write": {"a.txt": "yes", "b.txt": "yes"}})
+    resumed = files.iterctl("resume", "--limit", "max_calls_per_iteration=50")
+    assert "EDITED" not in resumed.err
+    assert "RECOVER" in resumed.err
+    assert resumed.code == 0, resumed.err
+
+
 def running_agents(project: Project) -> list[str]:
     wanted = str(project.tools / "agent.py").encode()
     found = []

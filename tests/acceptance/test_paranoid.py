@@ -447,14 +447,64 @@ def test_a_run_that_began_without_a_sandbox_can_not_be_made_paranoid(project: Pr
     assert "began without a sandbox" in resumed.err
 
 
-def test_a_copy_that_is_gone_is_said_and_nothing_is_run(paranoid: Project) -> None:
-    told = run_json(paranoid, "--agent", agent(paranoid, "pass"), "--max-iterations=1")
-    for tree in paranoid.state.rglob("runs/*/tree.json"):
-        tree.unlink()
-    ran = paranoid.iterctl("answer", told["run"], "--continue", "go on")
-    assert ran.code != 0
-    assert "the run's copy of the work tree is gone" in ran.err
-    assert "Traceback" not in ran.err
+def test_a_copy_that_is_gone_is_made_anew_from_the_last_snapshot(paranoid: Project) -> None:
+    writes = "import pathlib\npathlib.Path('tried.txt').write_text('once')\n"
+    told = run_json(paranoid, "--agent", agent(paranoid, writes), "--max-iterations=1")
+    for tree in paranoid.state.rglob("runs/*/tree"):
+        shutil.rmtree(tree)
+    before = fingerprint(paranoid.root)
+    (paranoid.tools / "own_agent.py").write_text(f"import pathlib\npathlib.Path('calc.py').write_text({FIXED!r})\n")
+    ran = paranoid.iterctl("answer", told["run"], "--continue", "go on", "--format=json")
+    assert ran.code == 0, ran.err
+    assert paranoid.git("show", "iterctl/pytest:tried.txt") == "once"
+    assert fingerprint(paranoid.root) == before
+
+
+def other_bubblewrap(project: Project, script: str) -> list[str]:
+    """What to put before a command for which this script is the machine's bubblewrap; `$REAL` is the real one."""
+    bwrap = shutil.which("bwrap")
+    assert bwrap is not None
+    real, wrapper = project.tools / "real-bwrap", project.tools / "bwrap"
+    shutil.copy2(bwrap, real)
+    wrapper.write_text(f"#!/bin/sh\nREAL={real}\nHERE={project.tools}\n{script}\n")
+    wrapper.chmod(0o755)
+    over = os.path.realpath(bwrap)
+    return [str(real), "--dev-bind", "/", "/", "--bind", str(wrapper), over, "--die-with-parent", "--"]
+
+
+#: Its version, the self-test, going into the tree; the tests twice, the clean room, the agent, the tests, the room, …
+FAILS_FROM = """
+echo >> "$HERE/calls"
+[ "$(/usr/bin/wc -l < "$HERE/calls")" -lt {} ] && exec "$REAL" "$@"
+echo "bwrap: setting up uid map: No such luck" >&2
+exit 1
+"""
+
+
+@pytest.mark.parametrize("number", range(3, 10))
+def test_a_sandbox_that_fails_later_ends_the_run_and_nobody_is_blamed(paranoid: Project, number: int) -> None:
+    before = fingerprint(paranoid.root)
+    around = other_bubblewrap(paranoid, FAILS_FROM.format(number))
+    command = mends(paranoid)
+    driver = [sys.executable, "-m", "pytest_iterctl", "run", "--agent", command]
+    ran = paranoid.run(*around, *driver, ITERCTL_GATE="full")
+    assert ran.code == 11, (ran.out, ran.err)
+    assert "No such luck" in ran.err
+    assert "error: there is no sandbox on this machine: " in ran.err
+    assert "hint: " in ran.err
+    assert not any(word in ran.err for word in ("AGENT FAIL", "INCIDENT", "UNPROVED", "NO TESTS", "Traceback"))
+    assert ran.err.count("bwrap:") == 1
+    assert fingerprint(paranoid.root) == before
+    runs = paranoid.iterctl("status", "--format=json").json["runs"]
+    if number == 3:
+        assert runs == []
+        assert not list(paranoid.state.rglob("runs/*"))
+        return
+    again = paranoid.iterctl("resume", "--format=json", ITERCTL_GATE="full")
+    assert again.code == 0, again.err
+    (task,) = again.json["tasks"]
+    assert task["calls_of_unknown_cost"] <= 1  # the agent says nothing of its cost; no other call was begun
+    assert [turn["outcome"] for step in task["history"] for turn in step["agent"]] == ["done"]
 
 
 def test_a_program_that_can_not_be_seen_is_named(paranoid: Project, tmp_path: Path) -> None:
@@ -510,8 +560,8 @@ def wait_for(condition: Any, seconds: float = 30.0) -> None:
 
 
 @contextmanager
-def running(project: Project, word: str) -> Iterator[subprocess.Popen[str]]:
-    command = agent(project, SLEEPS.replace("iterctl-paranoid-child", word))
+def running(project: Project, word: str, script: str = SLEEPS) -> Iterator[subprocess.Popen[str]]:
+    command = agent(project, script.replace("iterctl-paranoid-child", word))
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest_iterctl", "run", "--agent", command],
         cwd=project.root,
@@ -552,6 +602,90 @@ def test_nothing_survives_however_it_is_ended(paranoid: Project, tmp_path: Path,
     assert ran.code == 0, ran.err
     assert paranoid.git("show", "iterctl/pytest:calc.py") == FIXED.strip()
     assert (paranoid.root / "calc.py").read_text() == BROKEN
+
+
+#: Writes over a test, and is killed in the middle of its turn; later calls do nothing.
+GUTS = """
+import pathlib, subprocess, sys, time
+if not pathlib.Path("done.marker").exists():
+    pathlib.Path("test_calc.py").write_text("def test_one():\\n    pass\\n")
+    pathlib.Path("done.marker").write_text("x")
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(300)", "iterctl-paranoid-child"])
+"""
+
+
+def test_to_stop_a_run_whose_driver_is_dead_leaves_the_users_tree_alone(paranoid: Project, tmp_path: Path) -> None:
+    word = f"dead-{os.getpid()}-{tmp_path.name}"
+    with running(paranoid, word, GUTS) as process:
+        process.kill()
+        process.wait()
+    (paranoid.root / "pytest.ini").write_text("[pytest]\n# mine, since\naddopts = -p no:randomly\n")
+    (paranoid.root / "mynew.txt").write_text("mine")
+    before = fingerprint(paranoid.root)
+    stopped = paranoid.iterctl("stop")
+    assert stopped.code == 0, stopped.err
+    assert "has stopped" in stopped.out
+    assert fingerprint(paranoid.root) == before
+    run = paranoid.iterctl("status", "--format=json").json["runs"][0]
+    assert run["tasks"][0]["state"] == "stopped"
+    assert (paranoid.root / ".iterctl/runs" / run["run"] / "report.md").exists()
+    (paranoid.tools / "own_agent.py").write_text("")
+    ran = paranoid.iterctl("resume")
+    assert "EDITED" not in ran.err
+    assert ran.code == 10, ran.err
+    assert fingerprint(paranoid.root) == before
+
+
+def starting(project: Project, script: str) -> subprocess.Popen[str]:
+    command = [*other_bubblewrap(project, script), sys.executable, "-m", "pytest_iterctl", "run"]
+    return subprocess.Popen(
+        [*command, "--agent", mends(project)],
+        cwd=project.root,
+        env=project.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+#: A self-test that takes as long as it is wanted to.
+WAITS = """
+case "$*" in *--version) ;; *) echo > "$HERE/waiting"; while [ -e "$HERE/waiting" ]; do /bin/sleep 0.05; done;; esac
+exec "$REAL" "$@"
+"""
+
+
+@pytest.mark.parametrize("way", ["stop", "TERM", "INT", "HUP"])
+def test_a_run_that_is_still_starting_is_known_and_can_be_stopped(paranoid: Project, way: str) -> None:
+    waiting = paranoid.tools / "waiting"
+    process = starting(paranoid, WAITS)
+    wait_for(waiting.exists)
+    assert "starting" in paranoid.iterctl("status").out
+    second = paranoid.iterctl("run", "--agent", mends(paranoid))
+    assert second.code == 4
+    assert "is at work on this work tree" in second.err
+    if way == "stop":
+        stopping = subprocess.Popen(
+            [sys.executable, "-m", "pytest_iterctl", "stop"],
+            cwd=paranoid.root,
+            env=paranoid.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(lambda: list(paranoid.state.rglob("runs/*/stop")))
+        waiting.unlink()
+        assert "has stopped" in stopping.communicate(timeout=30)[0]
+        assert stopping.returncode == 0
+    else:
+        (driver,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(driver), getattr(signal, f"SIG{way}"))
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == (11 if way == "stop" else 2), err
+    assert "error: " in err
+    assert "hint: " in err
+    assert not list(paranoid.state.rglob("runs/*"))
+    assert not list((paranoid.root / ".iterctl").glob("runs/*"))
+    assert paranoid.iterctl("status").out == "no runs yet\n"
 
 
 def test_the_driver_of_a_resumed_run_loads_nothing_that_an_agent_wrote(paranoid: Project) -> None:
