@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -23,6 +24,7 @@ from pytest_iterctl.plan.model import Limits, Plan, SettingsPatch
 from pytest_iterctl.plan.presets import presets
 from pytest_iterctl.plan.values import format_duration
 from pytest_iterctl.text import strip_escapes
+from pytest_iterctl.work.sandbox_check import Obstacle, check
 
 __all__ = ["Wishes", "found_agent_clis", "frozen_plan", "print_dry_run", "prompt_text"]
 
@@ -136,8 +138,9 @@ def found_agent_clis() -> tuple[str, ...]:
 
 
 def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
-    """What would be run, in which order, within which limits."""
+    """What would be run, in which order, within which limits; and whether it could be, where it needs a sandbox."""
     limits = plan.limits
+    obstacle = _obstacle() if plan.sandbox else None
     print(f"plan     {plan.source or '(none)'}")
     print(
         f"limits   {limits.level}: ${limits.max_cost_per_iteration:.2f} per iteration, ${limits.max_total_cost:.2f}"
@@ -145,7 +148,7 @@ def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
         f" {format_duration(limits.max_total_duration)} in all; {limits.max_calls_per_iteration} calls per iteration"
     )
     print(f"touching {_touching(limits)}")
-    print(f"sandbox  {_sandbox(plan)}")
+    print(f"sandbox  {_sandbox(plan)}" + (f"; MISSING: {obstacle.problem}" if obstacle is not None else ""))
     for number, task in enumerate(plan.tasks, 1):
         settings = task.settings
         print(f"task {number}   {task.id}" + (f" (needs {', '.join(task.needs)})" if task.needs else ""))
@@ -158,14 +161,23 @@ def print_dry_run(plan: FrozenPlan, *, as_module: bool) -> int:
         for agent in (task.agent, *task.fallback, *task.reviewers) if plan.sandbox else ():
             if agent is not None:
                 print(f"  {agent.name} reaches {_reach(agent, plan.limits)}")
-        per_call, per_run = format_duration(settings.timeout), format_duration(settings.test_timeout)
-        print(f"  timeout  {per_call} per call, {per_run} per test run")
+        # A call is a part of an iteration; tests also run before the first one, and in clean rooms.
+        per_call = format_duration(min(settings.timeout, limits.max_duration_per_iteration))
+        print(f"  timeout  {per_call} per call, {format_duration(settings.test_timeout)} per test run")
         for word, text in _gate(settings):
             print(f"  {word:<8} {text}")
         print(f"  after an escalation the work tree holds: {settings.on_escalate}")
     if plan.discover:
         print("tasks that tests declare with the iterate marker are found when the suite is first run")
+    if obstacle is not None:
+        raise obstacle.error()
     return 0
+
+
+def _obstacle() -> Obstacle | None:
+    """The self-test as before a run, which leaves nothing behind."""
+    with tempfile.TemporaryDirectory(prefix="iterctl-dry-run-") as folder:
+        return check(Path(folder))
 
 
 def _touching(limits: Limits) -> str:

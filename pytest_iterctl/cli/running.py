@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pytest_iterctl.cli.conduct import Manner, conduct
 from pytest_iterctl.cli.errand import Begin, Close, GoOn, Respond
 from pytest_iterctl.cli.planning import Wishes, frozen_plan, home_of, print_dry_run, prompt_text
-from pytest_iterctl.errors import UsageError
+from pytest_iterctl.errors import ExitCode, UsageError
 from pytest_iterctl.loop.checkpoint import load_checkpoint
 from pytest_iterctl.loop.run import Answer, refuse_unsupported_system
 from pytest_iterctl.loop.workspace import Workspace, new_run_id
@@ -61,9 +61,27 @@ def resume(
     checkpoint: Path | None,
 ) -> int:
     workspace = Workspace(Path.cwd())
-    found = load_checkpoint(workspace, checkpoint) if checkpoint is not None else workspace.find_run(run_id)
     patch = _limit_patch(limits, safety)
-    return conduct(workspace, manner, GoOn(run=found, limits=patch, max_iterations=max_iterations))
+    found = workspace.find_run(run_id) if checkpoint is None else load_checkpoint(workspace, checkpoint)
+    errand = GoOn(run=found, limits=patch, max_iterations=max_iterations)
+    return conduct(workspace, manner, errand) if checkpoint is None else _resume_brought(workspace, manner, errand)
+
+
+def _resume_brought(workspace: Workspace, manner: Manner, errand: GoOn) -> int:
+    """A run that a checkpoint has brought may wait here for an answer. If it could not even be tried to go on with it,
+    it goes again, and is not in the way of another try.
+    """
+    brought = workspace.state(errand.run).sequence
+    code = int(ExitCode.INTERNAL)
+    try:
+        code = conduct(workspace, manner, errand)
+    except UsageError as error:
+        code = int(error.exit_code)
+        raise
+    finally:
+        if code != ExitCode.USAGE and workspace.state(errand.run).sequence == brought:
+            workspace.forget(errand.run)
+    return code
 
 
 def _limit_patch(limits: tuple[str, ...], safety: str | None) -> SafetyPatch | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_iterctl.cli.looking import chosen_task
 from pytest_iterctl.cli.planning import found_agent_clis
 from pytest_iterctl.errors import UsageError
-from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.loop.workspace import Workspace, is_run_id
 from pytest_iterctl.plan.load import find_plan
 from pytest_iterctl.plan.schema import plan_schema
 from pytest_iterctl.plan.values import parse_duration
@@ -56,11 +56,7 @@ def clean(run_ids: tuple[str, ...], *, older_than: str | None, everything: bool,
             print(f"would remove run {run}")
             continue
         # No lock: a run that has ended is nobody's, and the one at work is not among the chosen.
-        refs = workspace.snapshots(run).delete_refs(f"refs/iterctl/{run}/")
-        workspace.journal.delete(run)
-        shutil.rmtree(workspace.place.directory / "runs" / run, ignore_errors=True)
-        shutil.rmtree(workspace.place.reports / "runs" / run, ignore_errors=True)
-        print(f"removed run {run} ({refs} snapshots)")
+        print(f"removed run {run} ({workspace.forget(run)} snapshots)")
     if everything and not dry_run:
         # Files that restores kept because an agent had hidden them from git belong to no single run.
         workspace.snapshots("clean").delete_refs("refs/iterctl/kept/")
@@ -75,13 +71,15 @@ def _chosen(
 ) -> tuple[str, ...]:
     if bool(run_ids) + bool(older_than) + everything != 1:
         raise UsageError("say which runs: RUN..., --older-than DURATION, or --all")
+    # In this order: of what is seen by now, only what then holds the lock is at work, or starting and in no journal.
+    known = dict.fromkeys((*(row.id for row in workspace.journal.runs()), *_traces(workspace)))
     at_work = holder(workspace.place.lock_file)
     if run_ids:
         named = tuple(dict.fromkeys(workspace.find_run(run) for run in run_ids))
         if at_work in named:
             raise UsageError(f"run {at_work} is at work", hint=f"stop it first: iterctl stop {at_work}")
         return named
-    rows = [row.id for row in workspace.journal.runs() if row.id != at_work]
+    rows = [run for run in known if run != at_work]
     if everything:
         return tuple(rows)
     try:
@@ -89,6 +87,13 @@ def _chosen(
     except ValueError as error:
         raise UsageError(f"--older-than {older_than}: {error}") from None
     return tuple(run for run in rows if _age(workspace, run) > seconds)
+
+
+def _traces(workspace: Workspace) -> tuple[str, ...]:
+    """Every run that has a folder, also one that was killed before it was in the journal: it may hold a whole copy."""
+    folder = workspace.place.directory / "runs"
+    found = (each.name for each in folder.iterdir()) if folder.is_dir() else ()
+    return tuple(sorted(name for name in found if is_run_id(name)))
 
 
 def _age(workspace: Workspace, run: str) -> float:

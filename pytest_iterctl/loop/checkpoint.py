@@ -72,13 +72,17 @@ def load_checkpoint(workspace: Workspace, path: Path) -> str:
         raise UsageError(f"{path} is no checkpoint: its journal does not begin with the start of run {run}")
     if any(row.id == run for row in workspace.journal.runs()):
         raise UsageError(f"run {run} is already in this repository", hint=f"go on with: iterctl resume {run}")
-    with tempfile.TemporaryDirectory(dir=workspace.place.run_directory(run)) as folder:
-        bundle_file = Path(folder) / "snapshots.bundle"
-        bundle_file.write_bytes(bundle)
-        workspace.snapshots(run).unbundle(bundle_file)
-    workspace.journal.begin(run, now(), f"from {path.name}")
-    for record in records:
-        workspace.journal.append(run, record, durable=False)
+    try:
+        with tempfile.TemporaryDirectory(dir=workspace.place.run_directory(run)) as folder:
+            bundle_file = Path(folder) / "snapshots.bundle"
+            bundle_file.write_bytes(bundle)
+            workspace.snapshots(run).unbundle(bundle_file)
+        workspace.journal.begin(run, now(), f"from {path.name}")
+        for record in records:
+            workspace.journal.append(run, record, durable=False)
+    except BaseException:
+        workspace.forget(run)
+        raise
     return run
 
 

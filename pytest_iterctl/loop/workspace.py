@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
 from pathlib import Path
 
@@ -56,27 +57,47 @@ class Workspace:
     def __init__(self, start: Path) -> None:
         self.repository = Repository.discover(start)
         self.place = Place(self.repository.root, os.environ)
-        self.place.prepare()
         self.redactor = Redactor.from_environment(os.environ)
-        self.database = Database(self.place.database)
-        self.journal = Journal(self.database)
+        self._database: Database | None = None
 
     @property
     def root(self) -> Path:
         return self.repository.root
 
+    @property
+    def database(self) -> Database:
+        """Made when it is first asked for: who only wants to know what would be done leaves nothing behind."""
+        if self._database is None:
+            self.place.prepare()
+            self._database = Database(self.place.database)
+        return self._database
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(self.database)
+
     def lock(self, run: str, *, held: int = -1) -> WorkTreeLock:
         """What a run holds while it is at work here, or what another process has handed over of it."""
+        self.place.prepare()
         return WorkTreeLock(self.place.lock_file, run, held=held)
 
     def memory(self, run: str) -> Memory:
         return Memory(self.database, self.redactor, run)
 
     def snapshots(self, run: str) -> Snapshots:
+        self.place.prepare()
         return Snapshots(self.repository, self.place.run_directory(run))
 
     def state(self, run: str) -> RunState:
         return fold(entries_of(self.journal, run))
+
+    def forget(self, run: str) -> int:
+        """Remove all that there is of a run but for what it made of the work tree; the number of its snapshots."""
+        refs = self.snapshots(run).delete_refs(f"refs/iterctl/{run}/")
+        self.journal.delete(run)
+        for place in (self.place.directory, self.place.reports):
+            shutil.rmtree(place / "runs" / run, ignore_errors=True)
+        return refs
 
     def find_run(self, name: str | None) -> str:
         """The run that a person means: by its id, the beginning of it, or the latest one when nothing is said."""
@@ -97,4 +118,5 @@ class Workspace:
         return found[0]
 
     def close(self) -> None:
-        self.database.close()
+        if self._database is not None:
+            self._database.close()

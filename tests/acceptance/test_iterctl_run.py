@@ -322,6 +322,21 @@ def test_a_second_signal_does_not_wait_for_anybody(files: Project) -> None:
     assert not (files.root / "a.txt").exists()
 
 
+def test_signals_that_come_as_a_run_ends_change_nothing(files: Project) -> None:
+    plan(files, task(files, "a", "yes"))
+    files.agent({"sleep": 120})
+    process = started(files, "run")
+    wait_for(lambda: files.calls)
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    process.stdout.read(1)  # the summary: the run has ended
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 2, err
+    assert "hint: go on with: iterctl resume" in err
+
+
 def test_a_killed_driver_leaves_no_process_behind(files: Project) -> None:
     plan(files, task(files, "a", "yes"))
     files.agent({"sleep": 120})

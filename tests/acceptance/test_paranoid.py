@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 import pytest_iterctl
+from pytest_iterctl.work.git import Repository
+from pytest_iterctl.work.own_tree import OwnTree
 from tests.acceptance.test_sacred_git_state import fingerprint, with_own_work
 from tests.kit.project import BROKEN, FIXED, Project
 from tests.work.escapes import WAYS
@@ -460,6 +462,31 @@ def test_a_copy_that_is_gone_is_made_anew_from_the_last_snapshot(paranoid: Proje
     assert fingerprint(paranoid.root) == before
 
 
+def test_a_checkpoint_goes_on_in_another_clone(paranoid: Project, tmp_path: Path) -> None:
+    writes = "import pathlib\npathlib.Path('tried.txt').write_text('once')\n"
+    told = run_json(paranoid, "--agent", agent(paranoid, writes), "--max=1", "--checkpoint-interval=1")
+    assert told["code"] == 10, told["err"]
+    checkpoint = paranoid.root / told["tasks"][0]["checkpoints"][0]
+    clone = tmp_path / "clone"
+    paranoid.run("git", "clone", "-q", str(paranoid.root), str(clone))
+    other = Project(clone, tmp_path / "other-state", paranoid.tools)
+    (paranoid.tools / "own_agent.py").write_text(f"import pathlib\npathlib.Path('calc.py').write_text({FIXED!r})\n")
+    before = fingerprint(clone)
+    resume = ("resume", "--checkpoint", str(checkpoint), "--max=4", "--format=json")
+    # What could not even be tried is not in the way of another try.
+    for number in (1, 3):
+        (paranoid.tools / "calls").unlink(missing_ok=True)
+        around = other_bubblewrap(paranoid, FAILS_FROM.format(number))
+        refused = other.run(*around, sys.executable, "-m", "pytest_iterctl", *resume)
+        assert refused.code == 11, refused.err
+    ran = other.iterctl(*resume)
+    assert ran.code == 0, ran.err
+    assert ran.json["run"] == told["run"]
+    assert other.git("show", "iterctl/pytest:tried.txt") == "once"
+    assert other.git("show", "iterctl/pytest:calc.py") == FIXED.strip()
+    assert fingerprint(clone) == before
+
+
 def other_bubblewrap(project: Project, script: str) -> list[str]:
     """What to put before a command for which this script is the machine's bubblewrap; `$REAL` is the real one."""
     bwrap = shutil.which("bwrap")
@@ -686,6 +713,69 @@ def test_a_run_that_is_still_starting_is_known_and_can_be_stopped(paranoid: Proj
     assert not list(paranoid.state.rglob("runs/*"))
     assert not list((paranoid.root / ".iterctl").glob("runs/*"))
     assert paranoid.iterctl("status").out == "no runs yet\n"
+
+
+def test_what_a_killed_start_left_is_cleaned_up(paranoid: Project) -> None:
+    waiting = paranoid.tools / "waiting"
+    paranoid.write(".env", "KEY=secret\n")
+    process = starting(paranoid, WAITS)
+    wait_for(waiting.exists)
+    (copy,) = paranoid.state.rglob("runs/*")
+    (copy / "tree.partial").mkdir()
+    assert paranoid.iterctl("clean", "--all").out == "nothing to remove\n"
+    assert copy.exists()
+    (driver,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(driver), signal.SIGKILL)
+    process.communicate(timeout=30)
+    waiting.unlink()
+    assert copy.exists()
+    assert copy.name in paranoid.iterctl("clean", "--all").out
+    assert not copy.exists()
+
+
+def test_a_copy_that_is_ended_half_way_leaves_nothing(paranoid: Project, tmp_path: Path) -> None:
+    calls = iter((None, None, KeyboardInterrupt()))
+
+    def go_on() -> None:
+        error = next(calls)
+        if error is not None:
+            assert list((tmp_path / "private" / "tree.partial").iterdir())
+            raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        OwnTree.make(Repository.discover(paranoid.root), tmp_path / "private", go_on)
+    assert list((tmp_path / "private").iterdir()) == []
+
+
+@pytest.mark.parametrize("who", ["driver", "bubblewrap"])
+def test_a_driver_inside_that_is_killed_is_told(paranoid: Project, tmp_path: Path, who: str) -> None:
+    word = f"killed-{os.getpid()}-{tmp_path.name}"
+    with running(paranoid, word) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        (bubblewrap,) = children
+        (driver,) = Path(f"/proc/{bubblewrap}/task/{bubblewrap}/children").read_text().split()
+        os.kill(int(driver if who == "driver" else bubblewrap), signal.SIGKILL)
+        _, err = process.communicate(timeout=30)
+        wait_for(lambda: not descendants_named(word), 10)
+    run = paranoid.iterctl("status", "--format=json").json["runs"][0]["run"]
+    assert process.returncode == 2, err
+    assert f"error: run {run} was cut off: its driver was ended by signal 9" in err
+    assert f"hint: go on with: iterctl resume {run}" in err
+
+
+def test_a_dry_run_leaves_nothing_and_says_what_is_missing(paranoid: Project) -> None:
+    ran = paranoid.iterctl("run", "--dry-run", "--agent", mends(paranoid))
+    assert ran.code == 0
+    assert "timeout  2m per call" in ran.out
+    assert not paranoid.state.exists()
+    around = other_bubblewrap(paranoid, "exit 127")
+    command = ("run", "--dry-run", "--agent", mends(paranoid))
+    ran = paranoid.run(*around, sys.executable, "-m", "pytest_iterctl", *command)
+    assert ran.code == 11
+    assert "MISSING" in ran.out
+    assert "error: there is no sandbox on this machine: " in ran.err
+    assert "apt install bubblewrap" in ran.err
+    assert not paranoid.state.exists()
 
 
 def test_the_driver_of_a_resumed_run_loads_nothing_that_an_agent_wrote(paranoid: Project) -> None:
