@@ -15,7 +15,7 @@ from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.control.state import RunState, TaskState
 from pytest_iterctl.control.strategies import Strategy
 from pytest_iterctl.errors import StoreError, UsageError
-from pytest_iterctl.loop.workspace import Workspace
+from pytest_iterctl.loop.workspace import Workspace, is_run_id
 from pytest_iterctl.show.audit import audit_document, audit_lines
 from pytest_iterctl.show.documents import run_document, status_document
 from pytest_iterctl.show.failure import strategies_document, strategies_lines
@@ -43,14 +43,14 @@ def status(run_id: str | None, *, as_json: bool) -> int:
             print_summary(state, style_of(sys.stdout, os.environ), reports)
         return 0
     states = list(_readable(workspace))
+    if running is not None and is_run_id(running) and all(state.run != running for state in states):
+        states.append(RunState(run=running))  # it is starting, and in no journal yet
     if as_json:
         print(json.dumps(status_document(states, running), indent=1))
         return 0
     for state in states:
         print(_row(state, is_running=state.run == running))
-    if running is not None and all(state.run != running for state in states):
-        print(f"{running}  starting")
-    elif not states:
+    if not states:
         print("no runs yet")
     return 0
 
@@ -86,6 +86,8 @@ def _readable(workspace: Workspace) -> Iterator[RunState]:
 
 
 def _row(state: RunState, *, is_running: bool) -> str:
+    if state.started is None:
+        return f"{state.run}  starting"
     if is_running:
         word = "running"
     elif state.finished is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import subprocess
@@ -140,6 +141,23 @@ def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -
         with pytest.raises(LockedError, match="FIRST") as caught, WorkTreeLock(path, "SECOND"):
             pass
         assert "iterctl stop FIRST" in caught.value.hint
+    assert holder(path) is None
+
+
+def test_a_lock_is_handed_over_and_released_by_whoever_has_it_then(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first = WorkTreeLock(path, "RUN")
+    with first:
+        passed = os.dup(first.descriptor)
+        first.hand_over()
+        assert holder(path) == "RUN"
+        kept = os.dup(passed)  # as by a program in between, which knows nothing of it
+        with WorkTreeLock(path, "RUN", held=passed) as second, second:
+            assert holder(path) == "RUN"
+        assert holder(path) is None
+        with WorkTreeLock(path, "NEXT"):
+            assert holder(path) == "NEXT"
+        os.close(kept)
     assert holder(path) is None
 
 
