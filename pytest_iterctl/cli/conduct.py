@@ -89,8 +89,9 @@ def _began(errand: Errand) -> str:
 
 
 def _hint(errand: Errand) -> str:
-    again = "start it again" if isinstance(errand, Begin) else f"go on with: iterctl resume {errand.run}"
-    return f"nothing is left of it; {again}" if isinstance(errand, Begin) else again
+    if isinstance(errand, Begin):
+        return "nothing is left of it; start it again"
+    return f"go on with: iterctl resume {errand.run}"
 
 
 def _tidy(workspace: Workspace, run: str, private: Path) -> None:
