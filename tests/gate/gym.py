@@ -98,7 +98,6 @@ def gym_of(name: str) -> Gym:
     """The gym of a base, made once per process; a folder of its own that stays until the process ends."""
     from tests.gate.cases import every_base
 
-    warm.install(socket_of_forks())
     base = next(each for each in every_base() if each.name == name)
     holder = Path(tempfile.mkdtemp(prefix="gym-"))
     atexit.register(shutil.rmtree, holder, ignore_errors=True)
@@ -124,7 +123,7 @@ def gym_of(name: str) -> Gym:
 
 
 class environment:  # noqa: N801 - reads as a word
-    """The variables that the base needs, as a developer would have set them before starting a run."""
+    """The variables that the base needs, as a developer would have set them before starting a run; and warm runs."""
 
     def __init__(self, site: Site, *, cold: bool = False) -> None:
         given = {name: value.format(root=site.root) for name, value in site.base.environment.items()}
@@ -134,10 +133,13 @@ class environment:  # noqa: N801 - reads as a word
         self.before: dict[str, str | None] = {}
 
     def __enter__(self) -> None:
+        # For as long only: other tests of this process want to see Python start.
+        self.end_forks = warm.install(socket_of_forks())
         self.before = {name: os.environ.get(name) for name in self.variables}
         os.environ.update(self.variables)
 
     def __exit__(self, *_: object) -> None:
+        self.end_forks()
         for name, value in self.before.items():
             if value is None:
                 os.environ.pop(name, None)

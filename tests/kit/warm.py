@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,8 +44,11 @@ _MOST_FILES = 32
 # ── for the loops under test ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def install(path: str) -> None:
-    """Let test runs of this process, and of those that fork from it, be forks of the process behind this socket."""
+def install(path: str) -> Callable[[], None]:
+    """Let test runs of this process, and of those that fork from it, be forks of the process behind this socket.
+
+    Returns what ends it.
+    """
     from dataclasses import replace
 
     from pytest_iterctl.work import pytest_run
@@ -56,13 +59,22 @@ def install(path: str) -> None:
             return run(command, **options)  # what is outside of them is out of its reach, as it must be
         return run(replace(command, arguments=warmed(path, command.arguments, command.environment)), **options)
 
-    pytest_run.run = run_warm  # type: ignore[attr-defined]  # nobody else's business, but ours
+    before = pytest_run.run  # type: ignore[attr-defined]  # nobody else's business, but ours
+    pytest_run.run = run_warm  # type: ignore[attr-defined]  # as above
+
+    def end() -> None:
+        pytest_run.run = before  # type: ignore[attr-defined]  # as above
+
+    return end
 
 
 def warmed(path: str, command: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
     """The command that has a fork do what this one would; the command itself where it takes a new interpreter."""
     ours = command[0] == sys.executable and COLD not in os.environ
     if not ours or any(name.startswith("PYTHON") and name not in _TAKEN_ON for name in environment):
+        return command
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    if any(Path(path, f"{name}customize.py").exists() for path in paths if path for name in ("site", "user")):
         return command
     return (sys.executable, "-I", "-S", _STAND_IN, path, *command[1:])
 
