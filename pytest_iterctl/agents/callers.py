@@ -48,7 +48,11 @@ def call_reviewer(turn: Turn, tick: Tick) -> tuple[ReviewEvidence, Reply]:
     )
     if review.status == "failed" and not failed:
         evidence = evidence.model_copy(update={"outcome": TurnOutcome.CRASHED, "error": one_line(review.feedback, 300)})
-        return review, _with_last_words(replace(reply, evidence=evidence))
+        reply = _with_last_words(replace(reply, evidence=evidence))
+        if words := reply.evidence.last_words:
+            error = one_line(f"{review.feedback}: {words[0]}", 300)
+            reply = replace(reply, evidence=reply.evidence.model_copy(update={"error": error}))
+        return review, reply
     return review, reply
 
 

@@ -165,7 +165,7 @@ def _by_evidence(situation: Situation) -> Decision:
 
 
 def _retry(situation: Situation, reason: Reason) -> Decision:
-    if situation.hopeless and situation.tests == "fail":
+    if situation.hopeless:
         return _escalate(situation, "hopeless", situation.hopeless)
     if situation.limit_before_retry:
         text = situation.limit_before_retry_text or situation.limit_before_retry

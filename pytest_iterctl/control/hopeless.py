@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
-from pytest_iterctl.control.signature import coarse, exact, normalised
+from pytest_iterctl.control.signature import exact, normalised, place
 from pytest_iterctl.control.state import Attempt
 from pytest_iterctl.plan.model import Patience
 
-__all__ = ["Tried", "hopeless", "is_stuck", "rank", "signatures", "tried"]
+__all__ = ["Tried", "hopeless", "is_stuck", "rank", "rank_of", "signatures", "tried"]
 
 _ALIKE = 0.8
 _PERIOD = 2
@@ -28,7 +28,7 @@ class Tried:
     iteration: int
     tree: str
     signatures: frozenset[str]
-    causes: frozenset[str]
+    places: frozenset[str]
     rank: tuple[int, ...]
     changed: bool
     strategy: str = ""
@@ -47,8 +47,8 @@ def _tried(attempts: Sequence[Attempt]) -> Iterator[Tried]:
                 iteration=attempt.iteration,
                 tree=attempt.made,
                 signatures=signatures(suite),
-                causes=frozenset(coarse(failure) for failure in suite.failures),
-                rank=rank(suite),
+                places=frozenset(place(failure) for failure in suite.failures),
+                rank=rank_of(attempt),
                 changed=attempt.changed is not False,
                 strategy=attempt.strategy.name,
             )
@@ -58,6 +58,14 @@ def rank(suite: SuiteEvidence) -> tuple[int, ...]:
     """How far a run came: whether it passed, whether it judged the tests at all, how many passed and failed."""
     judged = suite.outcome in {Outcome.PASSED, Outcome.FAILED}
     return (int(suite.passed), int(judged), suite.counts.passed, -len(suite.failing))
+
+
+def rank_of(attempt: Attempt) -> tuple[int, ...]:
+    """The rank of what its tests came to; tests that the agent has edited show no progress, whatever they say."""
+    suite = attempt.verdict
+    if suite is None or attempt.judged_by_edits:
+        return (0, 0, 0, 0)
+    return rank(suite)
 
 
 def signatures(suite: SuiteEvidence) -> frozenset[str]:
@@ -76,8 +84,10 @@ def hopeless(done: Sequence[Tried], patience: Patience, *, may_start_afresh: boo
     What was done up to iteration `after`, which a person has answered, is only what later ones are compared with.
     """
     own = [one for one in done if one.iteration > after]
-    if not own or own[-1].rank[0]:
+    if not own:
         return ""
+    if own[-1].rank[0]:  # the tests pass, and somebody does not approve
+        return _no_change(own, patience.no_change)
     recent, ahead = _since_progress(done, after)
     return (
         _no_change(own, patience.no_change)
@@ -148,25 +158,26 @@ def _alternating(recent: Sequence[Tried], times: int) -> str:
 def _no_progress(done: Sequence[Tried], times: int) -> str:
     """A running best with patience: not how the last one compares with the one before it."""
     best = max(done, key=lambda one: (one.rank, -one.iteration))
-    since = [one for one in done if one.iteration > best.iteration]
-    if not times or len(since) < times or _on_new_ground(done, best):
+    last = _last_on_new_ground(done, best)
+    since = [one for one in done if one.iteration > last.iteration]
+    if not times or len(since) < times:
         return ""
-    place = f"iteration {best.iteration}" if best.iteration else "the beginning"
+    place = f"iteration {last.iteration}" if last.iteration else "the beginning"
     return f"no iteration has been better than {place} in {len(since)} iterations"
 
 
-def _on_new_ground(done: Sequence[Tried], best: Tried) -> bool:
-    """Whether each iteration since the best failed at something that was never seen before, and at no more than it.
+def _last_on_new_ground(done: Sequence[Tried], best: Tried) -> Tried:
+    """The last iteration that failed at something that was never seen before, and at no more than the best; or that.
 
     Whoever mends what one test asks, one line after the other, or one missing module after the other, gets on although
-    no number says so. What is new is asked of causes: guessing at one value makes other messages of the same cause.
+    no number says so. What is new is a place, not a message: guessing at one value makes ever new messages.
     """
-    seen = frozenset[str]()
+    last, seen = best, frozenset[str]()
     for one in done:
-        if one.iteration > best.iteration and (one.rank < best.rank or not one.causes - seen):
-            return False
-        seen |= one.causes
-    return True
+        if one.iteration > best.iteration and one.rank >= best.rank and one.places - seen:
+            last = one
+        seen |= one.places
+    return last
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:

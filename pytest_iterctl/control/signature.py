@@ -21,6 +21,7 @@ __all__ = [
     "is_import_error",
     "is_test_file",
     "normalised",
+    "place",
     "telling_line",
 ]
 
@@ -123,6 +124,17 @@ def coarse(failure: Failure) -> str:
     statement = f"line {frame.line}" if nameless else _flat(frame.source)
     asked = _asked_by(failure, frame) if failure.kind in _ASSERTIONS else ()
     return _digest("placed", failure.kind, message, _path(frame.path), frame.function, statement, *asked)
+
+
+def place(failure: Failure) -> str:
+    """Where it fails, whatever the message: the test's statement and the product's. Of what is missing, its name."""
+    where = anchor(failure)
+    if where is None or is_import_error(failure) or failure.kind == _FIXTURE:
+        return coarse(failure)
+    asked = failure.frames[0]
+    return _digest(
+        "place", failure.kind, *(f"{_path(each.path)}:{each.function}:{_flat(each.source)}" for each in (asked, where))
+    )
 
 
 def _asked_by(failure: Failure, frame: Frame) -> tuple[str, ...]:

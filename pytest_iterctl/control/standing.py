@@ -141,6 +141,7 @@ def best_attempt(task: TaskState) -> Attempt | None:
         attempt, suite = pair
         # An attempt that the gate objects to is the last to be kept, however green it claims to be.
         sound = attempt.gate is None or attempt.gate.verdict not in {"gaps", "incident"}
+        sound = sound and not attempt.judged_by_edits
         # A run that never got to judge the tests has few failures, but is no better for it.
         judged_them = suite.outcome in {Outcome.PASSED, Outcome.FAILED}
         return (sound, suite.passed, judged_them, suite.counts.passed, -len(suite.failing), attempt.iteration)
@@ -274,7 +275,8 @@ def trials(task: TaskState) -> tuple[Trial, ...]:
             failing=frozenset(attempt.verdict.failing) if attempt.verdict is not None else frozenset(),
             signatures=signatures(attempt.verdict) if attempt.verdict is not None else frozenset(),
             changed=attempt.changed,
-            first=_telling_failure(attempt.verdict, always),
+            # What the agent has written into a test is no question for a person.
+            first=_telling_failure(attempt.verdict, always) if not attempt.judged_by_edits else None,
             passed=attempt.green,
         )
         for attempt in tried

@@ -137,6 +137,16 @@ class Attempt:
         return self.gate.accepted or (self.approved and self.may_be_approved)
 
     @property
+    def touched_tests(self) -> bool:
+        """Whether the agent changed what is protected."""
+        return self.gate is not None and any(each.protected for each in self.gate.left_out)
+
+    @property
+    def judged_by_edits(self) -> bool:
+        """Whether what its tests came to is partly what the agent made of them: that is no measure of its work."""
+        return self.touched_tests and self.gate is not None and self.gate.suite is None
+
+    @property
     def may_be_approved(self) -> bool:
         """Whether the tests pass in the clean room, whatever else there is to say about it."""
         return self.gate is not None and self.gate.suite is not None and self.gate.suite.passed

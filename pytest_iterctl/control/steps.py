@@ -232,7 +232,7 @@ def _in_task(state: RunState, task: TaskState) -> Step:
     if attempt.decision is not None:
         if task.proof is None and task.task.agent is not None and not state.stopped_by:
             return ProveBase(task.id, following)
-        if task.proof is not None and _has_protected_edits(attempt) and not state.stopped_by:
+        if task.proof is not None and _has_protected_edits(task, attempt) and not state.stopped_by:
             return PutBack(task.id, following)
         return _generate(state, task, Attempt(iteration=following, began=state.clock))
     ends_here = bool(state.stopped_by) or _is_out_of_time(state, attempt)
@@ -245,6 +245,8 @@ def _in_task(state: RunState, task: TaskState) -> Step:
     if not attempt.generated:
         if task.proof is None and task.task.agent is not None:
             return ProveBase(task.id, attempt.iteration)
+        if _went_back_to_edited_tests(task, attempt):
+            return PutBack(task.id, attempt.iteration)
         return _generate(state, task, attempt)
     return _after_generate(state, task, attempt)
 
@@ -323,9 +325,18 @@ def _after_generate(state: RunState, task: TaskState, attempt: Attempt) -> Step:
     return Decide(task.id, iteration)
 
 
-def _has_protected_edits(attempt: Attempt) -> bool:
+def _has_protected_edits(task: TaskState, attempt: Attempt) -> bool:
+    """Whether the next iteration would find tests as an agent made them; after an escalation perhaps an older one's."""
     retried = attempt.decision is not None and attempt.decision.action == "retry"
-    return retried and attempt.gate is not None and any(each.protected for each in attempt.gate.left_out)
+    return any(each.touched_tests for each in ((attempt,) if retried else task.attempts))
+
+
+def _went_back_to_edited_tests(task: TaskState, attempt: Attempt) -> bool:
+    """Whether a strategy has put the tree back to what an attempt left that had edited tests."""
+    to = next((choice.start_from for choice in reversed(attempt.choices) if choice.start_from), "")
+    if not to or task.proof is None or attempt.turns or attempt.snapshot("start"):
+        return False
+    return any(each.touched_tests and each.latest_snapshot == to for each in task.attempts)
 
 
 def _can_be_proved(task: TaskState, attempt: Attempt) -> bool:

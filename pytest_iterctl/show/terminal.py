@@ -125,7 +125,7 @@ class Terminal:
                 told = strategy_text(event)
                 self._line("STRATEGY", None, self._number(state, event.task, event.iteration, told), "note")
             case Waited() if event.seconds > 0:
-                told = f"{event.seconds:g}s before the next call: {one_line(event.why, 120)}"
+                told = f"{round(event.seconds, 2):g}s before the next call: {one_line(event.why, 120)}"
                 self._line("WAIT", None, self._number(state, event.task, event.iteration, told), "warn")
             case Undone():
                 told = "what the failed agent left was taken out (kept as a snapshot)"

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pytest_iterctl.control.events import StrategyChosen
-from pytest_iterctl.control.evidence import Change, Counts, Failure, Frame, Outcome, SuiteEvidence
+from pytest_iterctl.control.evidence import (
+    Change,
+    Counts,
+    Failure,
+    Frame,
+    GateEvidence,
+    LeftOut,
+    Outcome,
+    SuiteEvidence,
+)
 from pytest_iterctl.control.hopeless import hopeless, is_stuck, tried
 from pytest_iterctl.control.state import Attempt
 from pytest_iterctl.control.strategies import named
@@ -188,8 +199,13 @@ def test_who_mends_one_test_line_by_line_gets_on() -> None:
     for end in range(2, len(lines) + 1):
         done = tried(one_test(*wrong[:end], sources=lines[:end]))
         assert not hopeless(done, Patience(), may_start_afresh=True)
-    back = tried(one_test(*wrong[:4], wrong[1], sources=(*lines[:4], lines[1])))
-    assert "no iteration has been better" in hopeless(back, Patience(), may_start_afresh=True)
+    # One step back is none too many, three are.
+    for often, cut in ((1, False), (2, False), (3, True)):
+        again = (1, 0, 1)[:often]
+        sources = (*lines[:4], *(lines[number] for number in again))
+        done = tried(one_test(*wrong[:4], *(wrong[number] for number in again), sources=sources))
+        why_not = hopeless(done, Patience(alternating=0), may_start_afresh=True)
+        assert why_not == ("no iteration has been better than iteration 3 in 3 iterations" if cut else "")
 
 
 def test_who_finds_one_missing_module_after_the_other_gets_on() -> None:
@@ -202,9 +218,27 @@ def test_who_finds_one_missing_module_after_the_other_gets_on() -> None:
     assert not hopeless(tried([missing(number) for number in range(8)]), Patience(), may_start_afresh=True)
 
 
-def test_who_guesses_at_one_value_does_not_get_on() -> None:
-    guesses = tried(one_test(*(f"assert {number} == 42" for number in (1, 7, 3, 9))))
+@pytest.mark.parametrize("message", ["assert {} == 42", "Failed: got {} instead", "job {} failed"])
+def test_who_guesses_at_one_value_does_not_get_on(message: str) -> None:
+    guesses = tried(one_test(*(message.format(word) for word in ("red", "kqxzab", "blue", "up"))))
     assert "no iteration has been better" in hopeless(guesses, Patience(), may_start_afresh=True)
+
+
+def test_who_does_nothing_about_a_review_is_not_asked_for_ever() -> None:
+    idle = [*history("", baseline="abcd"), *(each for each in history("", "!", "!", baseline="abcd")[2:])]
+    assert "changed nothing 2 times" in hopeless(tried(idle), Patience(), may_start_afresh=True)
+    assert not hopeless(tried(idle[:-1]), Patience(), may_start_afresh=True)
+
+
+def test_tests_that_the_agent_has_edited_show_no_progress() -> None:
+    honest = history("abc", "a", "ab", "abc", baseline="abcdef")
+    left_out = (LeftOut(path="test_a.py", reason="protected", protected=True),)
+    edited = tuple(
+        replace(each, gate=GateEvidence(verdict="not-green", left_out=left_out)) if each.iteration > 1 else each
+        for each in honest
+    )
+    assert not hopeless(tried(honest), Patience(), may_start_afresh=True)
+    assert "better than iteration 1 in 3" in hopeless(tried(edited), Patience(), may_start_afresh=True)
 
 
 def test_stuck_is_the_same_twice_with_another_change() -> None:
