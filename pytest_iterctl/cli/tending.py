@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_iterctl.cli.looking import chosen_task
 from pytest_iterctl.cli.planning import found_agent_clis
+from pytest_iterctl.control.pattern import counted
 from pytest_iterctl.errors import UsageError
 from pytest_iterctl.loop.workspace import Workspace, is_run_id
 from pytest_iterctl.plan.load import find_plan
@@ -59,7 +60,9 @@ def clean(run_ids: tuple[str, ...], *, older_than: str | None, everything: bool,
         print(f"removed run {run} ({workspace.forget(run)} snapshots)")
     if everything and not dry_run:
         # Files that restores kept because an agent had hidden them from git belong to no single run.
-        workspace.snapshots("clean").delete_refs("refs/iterctl/kept/")
+        left = workspace.snapshots("clean").forget_kept()
+        if left:
+            print(f"kept {counted(left, 'commit')} of others, undone in .git: git for-each-ref refs/iterctl/kept")
         shutil.rmtree(workspace.place.directory / "runs" / "clean", ignore_errors=True)
     if not chosen:
         print("nothing to remove")

@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pytest_iterctl.errors import IterctlError, UsageError
+from pytest_iterctl.errors import ExitCode, IterctlError, UsageError
 from pytest_iterctl.loop.history import now
 from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
@@ -29,7 +30,8 @@ __all__ = ["SOCKET_NAME", "Caller", "ask", "desk"]
 SOCKET_NAME = "desk"
 _LONGEST_LINE = 64 * 1024
 _LARGEST_VALUE = 512 * 1024 * 1024
-_PATIENCE = 30.0  # between two pieces of a request
+_FIRST_PATIENCE = 2.0  # for the line that says what is wanted
+_PATIENCE = 30.0  # between two pieces of a value
 _ANSWER_PATIENCE = 600.0  # a value of hundreds of megabytes is redacted and compressed meanwhile
 _CHUNK = 1024 * 1024
 _MOST_CLIENTS = 32
@@ -106,7 +108,7 @@ class _Server:
 
     def _serve(self, client: socket.socket) -> None:
         try:
-            client.settimeout(_PATIENCE)
+            client.settimeout(_FIRST_PATIENCE)  # whoever holds a seat and says nothing loses it
             with contextlib.suppress(OSError):
                 self._answer(client)
         finally:
@@ -122,6 +124,8 @@ class _Server:
             answer, value = self._done(request, body)
         except IterctlError as error:
             answer, value = {"error": error.message, "hint": error.hint, "exit_code": int(error.exit_code)}, b""
+        except (ValueError, sqlite3.Error) as error:  # text that nobody can store, such as half a character
+            answer, value = {"error": f"can't be done: {type(error).__name__}", "exit_code": int(ExitCode.USAGE)}, b""
         _send(client, answer, value)
         # Closed with something unread, the answer would be lost on its way.
         client.shutdown(socket.SHUT_WR)
@@ -217,6 +221,7 @@ def _received(client: socket.socket) -> tuple[Document, bytes]:
     size = document.pop("size", 0) if isinstance(document, dict) else None
     if type(size) is not int or not 0 <= size <= _LARGEST_VALUE:
         raise UsageError("a request says how many bytes follow it", hint=f"at most {_LARGEST_VALUE}")
+    client.settimeout(max(client.gettimeout() or 0.0, _PATIENCE))
     body = bytearray(rest)
     while len(body) < size:
         piece = client.recv(min(_CHUNK, size - len(body)))

@@ -270,7 +270,7 @@ class Driver:
         if claim is not None:
             died = died_at(self.state.claimed_at, self.state.claimed_clock, self.history.resumed_at)
             touched = self.stages.guard.after_crash(claim.git, died)
-            self.stages.warn_of(f"what was cut off in stage {claim.stage}", touched)
+            self.stages.warn_of(f"what was cut off in stage {claim.stage}", touched, perhaps_a_person=True)
         found = self._take(
             step.task, f"{step.iteration}-found-{self.state.resumes}", f"{step.task} as found at a resume"
         )

@@ -353,11 +353,16 @@ class Stages:
             StageStarted(task=task.id, iteration=iteration, stage=stage, agent=agent, before=task.latest, git=git)  # type: ignore[arg-type]  # one of the four
         )
 
-    def warn_of(self, who: str, touched: Iterable[Touch]) -> None:
-        """Tell what nobody is blamed for by a decision, because it is not known who it was."""
-        for each in touched:
-            if each.destructive:
-                self.history.record(Warned(text=f"{who}: {each.text}"))
+    def warn_of(self, who: str, touched: Iterable[Touch], *, perhaps_a_person: bool = False) -> None:
+        """Tell what nobody is blamed for by a decision, because it is not known who it was.
+
+        Where it may have been the user, each thing that was undone is named, and where its commits are.
+        """
+        told = [each for each in touched if each.destructive or (perhaps_a_person and each.undone)]
+        for each in told:
+            self.history.record(Warned(text=f"{who}: {each.text}"))
+        if perhaps_a_person and any(each.undone for each in told):
+            self.history.record(Warned(text="commits that were undone are kept: git for-each-ref refs/iterctl/kept"))
 
     def _key(self, task: TaskState, iteration: int, stage: str, *, call: int = 1) -> str:
         """Where the output of one call is kept for good."""

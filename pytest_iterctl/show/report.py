@@ -243,6 +243,11 @@ def _safe(state: RunState, task: TaskState) -> str:
     if task.settled is not None and task.settled.committed:
         made = f"iterctl made the commit {task.settled.committed[:HASH]} that was asked for and"
         return f"{made} touched no other branch and no stash; every attempt is kept as a snapshot."
+    if state.warnings or any(
+        touch.undone for each in task.attempts for turn in each.all_turns for touch in turn.touched
+    ):
+        # What somebody else did there was undone, or perhaps not, and is told where it was.
+        return "Every attempt is kept as a snapshot."
     return "iterctl touched neither HEAD, the index, the stash nor any branch; every attempt is kept as a snapshot."
 
 

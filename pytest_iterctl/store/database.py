@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pytest_iterctl.errors import StoreError
@@ -70,8 +70,10 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         with self.guarded("opened"):
-            # Made private before SQLite writes the first byte; the WAL files take over the mode.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            # Made private before SQLite writes the first byte; the WAL files take over the mode. One that is there is
+            # SQLite's alone: to close any descriptor of it takes away the locks of all connections in this process.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self.connection = sqlite3.connect(path, timeout=10.0, isolation_level=None)
             self.connection.execute("PRAGMA journal_mode = WAL")
             self.connection.execute("PRAGMA foreign_keys = ON")

@@ -7,12 +7,13 @@ So this comes before all else, and only then is it looked at what the folders ho
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
 from pytest_iterctl.text import file_name
-from pytest_iterctl.work.git_files import Folder, Place, Recorded, clear, read
+from pytest_iterctl.work.git_files import Folder, Place, Recorded, read
 from pytest_iterctl.work.git_history import Touched
 
 __all__ = ["bring_back", "drop_work_trees", "folders_touched", "is_below", "make_folders", "out_of_order"]
@@ -74,7 +75,7 @@ def bring_back(place: Place, name: bytes, was: Folder | None) -> bool:
     path = place.path(name)
     try:
         if was is None:
-            clear(path)
+            _take_away(path)
             return not os.path.lexists(path)
         seen = os.lstat(path)
         if not stat.S_ISDIR(seen.st_mode):
@@ -87,6 +88,14 @@ def bring_back(place: Place, name: bytes, was: Folder | None) -> bool:
     except OSError:
         return False
     return True
+
+
+def _take_away(path: bytes) -> None:
+    """A lock is nobody's treasure, whatever is in it; links are not followed."""
+    if stat.S_ISDIR(os.lstat(path).st_mode):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)  # noqa: PTH108 - names are bytes
 
 
 def make_folders(place: Place, kept: Recorded) -> bool:

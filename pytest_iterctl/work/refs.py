@@ -9,7 +9,7 @@ from pytest_iterctl.errors import RepositoryError
 from pytest_iterctl.work.git import Repository, complaint_of
 from pytest_iterctl.work.trees import object_name
 
-__all__ = ["ALL_REFS", "bundle", "delete_refs", "list_refs", "own_ref", "unbundle"]
+__all__ = ["ALL_REFS", "bundle", "delete_refs", "forget_ours", "list_refs", "own_ref", "unbundle"]
 
 ALL_REFS = "refs/iterctl/"
 
@@ -33,6 +33,22 @@ def delete_refs(repository: Repository, prefix: str) -> int:
         orders = "".join(f"delete {name}\0{commit}\0" for name, commit in found.items())
         repository.git("update-ref", "-z", "--stdin", feed=os.fsencode(orders))
     return len(found)
+
+
+def forget_ours(repository: Repository, prefix: str, email: str) -> int:
+    """Delete those below that lead to no commit of others; how many commits of others are left."""
+    form = "--format=%(objectname) %(refname) %(objecttype) %(authoremail)"
+    output = repository.git("for-each-ref", form, own_ref(prefix).rstrip("/") + "/")
+    orders, left = [], 0
+    for line in output.splitlines():
+        number, name, kind, author = os.fsdecode(line).split(" ", 3)
+        if kind == "commit" and author != f"<{email}>":
+            left += 1
+        else:
+            orders.append(f"delete {name}\0{number}\0")
+    if orders:
+        repository.git("update-ref", "-z", "--stdin", feed=os.fsencode("".join(orders)))
+    return left
 
 
 def bundle(repository: Repository, prefix: str, path: Path) -> None:

@@ -163,6 +163,10 @@ class Snapshots:
     def list_refs(self, prefix: str = refs.ALL_REFS) -> dict[str, str]:
         return refs.list_refs(self.repository, prefix)
 
+    def forget_kept(self) -> int:
+        """Forget what restores kept; the commits of others are left, and counted: nothing else may lead there."""
+        return refs.forget_ours(self.repository, _KEPT, _IDENTITY["GIT_AUTHOR_EMAIL"])
+
     def delete_refs(self, prefix: str) -> int:
         return refs.delete_refs(self.repository, prefix)
 

@@ -148,6 +148,25 @@ def test_the_best_attempt_is_found_again_although_protected_files_were_put_back(
 
 
 @pytest.mark.slow
+def test_tests_that_an_agent_has_edited_count_for_nothing_and_are_gone_when_it_goes_on(project: Project) -> None:
+    meddled = (project.root / "test_calc.py").read_text().replace("== 2", "== 7")
+    half = "def double(number):\n    return 2 if number else 7\n"
+    worse = "def double(number):\n    return 7\n"
+    acts = [{"calc.py": half}, {"calc.py": worse, "test_calc.py": meddled}]
+    project.agent(*({"write": act} for act in acts))
+    plan(project, agents={"coder": scripted(project)}, settings={"max_iterations": 2})
+    ran = project.iterctl("run", "--format", "json")
+    assert ran.code == 10, ran.err
+    # The honest attempt is the best, whatever the edited tests say of the other one.
+    assert (project.root / "calc.py").read_text() == half
+    project.agent({}, {}, {"write": {"calc.py": FIXED}})
+    going_on = project.iterctl("answer", ran.json["run"], "--continue", "go on", "--format", "json")
+    assert going_on.code == 0, going_on.err
+    assert going_on.json["tasks"][0]["iterations"] == 3
+    assert "== 7" not in (project.root / "test_calc.py").read_text()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["narrow", "auto"])
 def test_with_many_causes_the_agent_is_told_the_first(project: Project, strategy: str) -> None:
     names = ("one", "two", "three", "four", "five")

@@ -313,3 +313,30 @@ def test_what_the_user_did_to_git_after_a_crash_is_theirs(project: Project) -> N
     assert ran.code == 0, ran.err
     assert (project.root / ".git/hooks/post-checkout").exists()
     assert any("not undone" in text for text in ran.json["warnings"])
+
+
+@pytest.mark.slow
+def test_a_lock_that_is_a_full_folder_goes(project: Project) -> None:
+    lock = project.root / ".git" / "index.lock"
+    project.agent({"write": {"calc.py": FIXED, ".git/index.lock/full": "", ".git/refs/heads/main.lock/a/b": ""}})
+    ran = project.iterate()
+    assert ran.code == 0, ran.err
+    assert not lock.exists()
+    project.git("add", "-A")
+    project.git("commit", "-qm", "it works")
+
+
+@pytest.mark.slow
+def test_a_commit_that_was_undone_outlives_the_run_that_undid_it(project: Project) -> None:
+    script = project.tools / "committing.py"
+    commit = "git add -A; git -c user.name=somebody -c user.email=some@body.example commit -qm mine"
+    mends = f"pathlib.Path('calc.py').write_text({FIXED!r})"
+    script.write_text(f"import pathlib, subprocess\n{mends}\nsubprocess.run(['sh', '-c', {commit!r}])\n")
+    ran = project.iterate(f"--iterate-agent={sys.executable} {script}")
+    assert ran.code == 0, ran.err
+    assert "PUT BACK" in ran.out + ran.err
+    kept = project.git("for-each-ref", "--format=%(refname)", "refs/iterctl/kept").split()
+    assert kept
+    cleaned = project.iterctl("clean", "--all")
+    assert "kept 1 commit of others" in cleaned.out
+    assert project.git("for-each-ref", "--format=%(refname)", "refs/iterctl").split() == kept

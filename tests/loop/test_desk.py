@@ -154,6 +154,22 @@ def test_any_bytes_leave_the_desk_open(path: Path, sent: bytes) -> None:
     assert get(path, "after") == b"x"
 
 
+def test_half_a_character_is_told_so(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(ask(path, {"do": "list", "key": "\udcff"})) == []
+    for do in ("get", "delete", "put"):
+        with pytest.raises(UsageError):
+            ask(path, {"do": do, "key": "\udcff", "namespace": "workflow"}, b"x" if do == "put" else b"")
+    assert capfd.readouterr().err == ""
+
+
+def test_who_holds_every_seat_and_says_nothing_loses_them(path: Path) -> None:
+    idle = [connect(path, 10.0) for _ in range(40)]
+    put(path, "k", b"x")  # and not only after half a minute for each
+    assert get(path, "k") == b"x"
+    for client in idle:
+        client.close()
+
+
 def test_who_says_nothing_and_does_not_go_keeps_nobody_from_closing(tmp_path: Path) -> None:
     with opened(tmp_path) as path:
         idle = [connect(path, 10.0) for _ in range(40)]

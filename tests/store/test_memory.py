@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,3 +126,23 @@ def test_the_keys_that_begin_so_can_be_listed(database: Database) -> None:
     assert [(each.key, each.type, each.full_size, each.compressed) for each in found] == [
         *(("plan/a", "note", 2000, True), ("plan/b", "note", 2000, True)),
     ]
+
+
+def test_a_second_connection_of_one_process_takes_no_locks_away_from_the_first(tmp_path: Path) -> None:
+    # By POSIX rules, to close any descriptor of a file drops all locks that the process holds on it. Then another
+    # process takes itself for the last one and removes the log of what was written, under the first one's feet.
+    path = tmp_path / "journal.db"
+    first = Database(path)
+    Journal(first).begin("R", "2025-01-01T00:00:00Z", "")
+    for number in range(5):
+        second = Database(path)
+        note(memory(second), f"inside-{number}", "x" * 5000)
+        second.close()
+        look = "import sys; from pathlib import Path; from pytest_iterctl.store.database import Database as D; "
+        does = "d = D(Path(sys.argv[1])); d.connection.execute('SELECT count(*) FROM memory').fetchall(); d.close()"
+        subprocess.run([sys.executable, "-c", look + does, str(path)], check=True)
+        assert (tmp_path / "journal.db-wal").exists()
+        note(memory(first), f"outside-{number}", "y" * 5000)
+    assert first.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert len(memory(first).notes()) == 10
+    first.close()
