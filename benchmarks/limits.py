@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import time
@@ -20,15 +21,6 @@ from measure import Options, clean_environment, git, options, scratch, tell
 _GREEDY = Path(__file__).parents[1] / "tests" / "kit" / "greedy.py"
 _TARGET = 2.0
 _BEATS = 0.3  # several of theirs
-_SUITE = """
-import os, pathlib, sys
-there = pathlib.Path("a.txt").exists()
-if there and len(sys.argv) > 1:
-    os.execv(sys.executable, [sys.executable, "-S", "-E", *sys.argv[1:]])
-failure = "" if there else '<failure message="there is no a.txt"/>'
-pathlib.Path("report.xml").write_text(f'<testsuite><testcase name="there">{failure}</testcase></testsuite>')
-sys.exit(not there)
-"""
 #: What is set, and from when on it counts: the run's whole time from its start, the others from the call on.
 _LIMITS: Mapping[str, tuple[str, ...]] = {
     "max_total_duration": ("agent", "tests", "reviewer"),
@@ -89,7 +81,7 @@ def _overstep(place: Path, limit: str, who: str, seconds: int) -> tuple[float, f
 def _make_project(root: Path, beats: Path, limit: str, who: str, seconds: int) -> None:
     root.mkdir()
     suite = beats.parent / "suite.py"
-    suite.write_text(_SUITE)
+    suite.write_text(runpy.run_path(str(_GREEDY))["SUITE"])
     greedy = [sys.executable, "-S", "-E", str(_GREEDY), str(beats), json.dumps([{"sleeps": True}]), "benchmark"]
     honest = [sys.executable, "-S", "-c", "open('a.txt', 'w').write('done')"]
     tests = [sys.executable, "-S", "-E", str(suite), *(greedy[3:] if who == "tests" else [])]

@@ -23,17 +23,6 @@ import pytest
 from tests.kit import greedy
 from tests.kit.project import FIXED, Project, Ran
 
-#: Tests that fail until the file is there. Then they pass, or are greedy.
-SUITE = """
-import os, pathlib, sys
-there = pathlib.Path("a.txt").exists()
-if there and len(sys.argv) > 1:
-    os.execv(sys.executable, [sys.executable, "-S", "-E", *sys.argv[1:]])
-failure = "" if there else '<failure message="there is no a.txt"/>'
-pathlib.Path("report.xml").write_text(f'<testsuite><testcase name="there">{failure}</testcase></testsuite>')
-sys.exit(not there)
-"""
-
 ROLES = set(greedy.ROLES)
 ABSURD = 999_999.0  # dollars; a million is the most that a limit can be
 LONG = 90.0  # nothing here takes that long; what does, hangs
@@ -130,7 +119,7 @@ class Greed:
 
 @pytest.fixture
 def greed(project: Project) -> Iterator[Greed]:
-    (project.tools / "suite.py").write_text(SUITE)
+    (project.tools / "suite.py").write_text(greedy.SUITE)
     (project.tools / "beats").mkdir()
     project.write(".gitignore", "__pycache__/\nreport.xml\n")
     greed = Greed(project, f"greedy{secrets.token_hex(8)}")

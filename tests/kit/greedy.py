@@ -33,6 +33,17 @@ while True:
 """
 _BEAT = 0.05
 
+#: Tests that fail until the file is there. Then they pass, or are greedy.
+SUITE = """
+import os, pathlib, sys
+there = pathlib.Path("a.txt").exists()
+if there and len(sys.argv) > 1:
+    os.execv(sys.executable, [sys.executable, "-S", "-E", *sys.argv[1:]])
+failure = "" if there else '<failure message="there is no a.txt"/>'
+pathlib.Path("report.xml").write_text(f'<testsuite><testcase name="there">{failure}</testcase></testsuite>')
+sys.exit(not there)
+"""
+
 
 def stubborn() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
