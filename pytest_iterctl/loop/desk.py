@@ -22,14 +22,13 @@ from pytest_iterctl.errors import ExitCode, IterctlError, UsageError
 from pytest_iterctl.loop.history import now
 from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
-from pytest_iterctl.store.memory import Memory, Whose, not_found
+from pytest_iterctl.store.memory import LARGEST, Memory, Whose, not_found
 from pytest_iterctl.work.private_socket import connect, listen
 
 __all__ = ["SOCKET_NAME", "Caller", "ask", "desk"]
 
 SOCKET_NAME = "desk"
 _LONGEST_LINE = 64 * 1024
-_LARGEST_VALUE = 512 * 1024 * 1024
 _FIRST_PATIENCE = 2.0  # for the line that says what is wanted
 _PATIENCE = 30.0  # between two pieces of a value
 _ANSWER_PATIENCE = 600.0  # a value of hundreds of megabytes is redacted and compressed meanwhile
@@ -219,8 +218,8 @@ def _received(client: socket.socket) -> tuple[Document, bytes]:
     except (ValueError, RecursionError):
         raise UsageError("a request is one line of JSON") from None
     size = document.pop("size", 0) if isinstance(document, dict) else None
-    if type(size) is not int or not 0 <= size <= _LARGEST_VALUE:
-        raise UsageError("a request says how many bytes follow it", hint=f"at most {_LARGEST_VALUE}")
+    if type(size) is not int or not 0 <= size <= LARGEST:
+        raise UsageError("a request says how many bytes follow it", hint=f"at most {LARGEST}")
     client.settimeout(max(client.gettimeout() or 0.0, _PATIENCE))
     body = bytearray(rest)
     while len(body) < size:

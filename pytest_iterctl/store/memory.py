@@ -15,7 +15,7 @@ from pytest_iterctl.errors import UsageError
 from pytest_iterctl.redaction import Redactor
 from pytest_iterctl.store.database import Database
 
-__all__ = ["NAMESPACES", "OURS", "Memory", "Namespace", "Note", "Whose", "not_found"]
+__all__ = ["LARGEST", "NAMESPACES", "OURS", "Memory", "Namespace", "Note", "Whose", "not_found"]
 
 Namespace = Literal["workflow", "session", "agent", "global"]
 NAMESPACES: tuple[Namespace, ...] = get_args(Namespace)
@@ -26,8 +26,8 @@ OURS: Kind = "stage_output"
 _COMPRESS_FROM = 1024
 _LONGEST_KEY = 200
 _KEY = re.compile(r"[\w.@#/:+-]+")
-#: SQLite takes no more than a billion bytes at once.
-_LARGEST = 900_000_000
+#: Bytes of one value; SQLite takes no more than twice as many at once.
+LARGEST = 500_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class Memory:
         if kind != OURS:
             _require_key(key)
         data = self._redactor(text).encode("utf-8", "backslashreplace")
-        if len(data) > _LARGEST:
-            raise UsageError(f"{key} has {len(data)} bytes", hint=f"at most {_LARGEST} are kept")
+        if len(data) > LARGEST:
+            raise UsageError(f"{key} has {len(data)} bytes", hint=f"at most {LARGEST} are kept")
         packed = zlib.compress(data, 6) if len(data) > _COMPRESS_FROM else data
         with self._database.guarded("written"):
             done = self._database.connection.execute(
@@ -142,12 +142,12 @@ class Memory:
         """All of the run's, or those of one namespace; what all runs share comes from all of them."""
         with self._database.guarded("read"):
             rows = self._database.connection.execute(
-                "SELECT namespace, key, type, stored_at, full_size, compressed, agent_id, stage_num, run"
+                "SELECT namespace, key, type, stored_at, full_size, compressed, agent_id, stage_num"
                 " FROM memory WHERE run = ? OR namespace = 'global' ORDER BY namespace, stored_at, key, rowid",
                 (self._run,),
             ).fetchall()
         found: dict[tuple[str, str], Note] = {}
-        for stored, key, kind, stored_at, full_size, compressed, agent_id, stage_num, _run in rows:
+        for stored, key, kind, stored_at, full_size, compressed, agent_id, stage_num in rows:
             if not key.startswith(prefix) or (whose is not None and stored != whose.stored):
                 continue
             namespace, _, name = stored.partition(":")

@@ -146,3 +146,12 @@ def test_a_second_connection_of_one_process_takes_no_locks_away_from_the_first(t
     assert first.connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert len(memory(first).notes()) == 10
     first.close()
+
+
+def test_a_value_has_a_bound(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_iterctl.store.memory.LARGEST", 10)
+    kept = memory(database)
+    note(kept, "k", "x" * 10)
+    with pytest.raises(UsageError, match="k has 11 bytes"):
+        note(kept, "k", "x" * 11)
+    assert kept.get("k") == "x" * 10
