@@ -8,7 +8,7 @@ from pytest_iterctl.control.analysis import analysis_of
 from pytest_iterctl.control.error_types import Analysis
 from pytest_iterctl.control.events import StrategyChosen
 from pytest_iterctl.control.failed_turn import of_turn
-from pytest_iterctl.control.hopeless import is_stuck, rank_of, tried
+from pytest_iterctl.control.hopeless import is_stuck, last_tried, tried
 from pytest_iterctl.control.limits import allowance
 from pytest_iterctl.control.standing import attempt_at, best_attempt, limits_of, spent
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -32,7 +32,7 @@ def chosen_strategy(
     for_reviewer = attempt.choice_is_due
     after_agent = for_reviewer or bool(attempt.failed_turns)
     analysis = _failed_call(attempt) if after_agent else _last(task, iteration)
-    done = tried(task.attempts)
+    done = last_tried(task.attempts)
     choice = choose(
         Circumstances(
             mode=task.settings.strategy,
@@ -134,9 +134,9 @@ def lessons(task: TaskState) -> Iterator[tuple[str, str, bool]]:
             if following:
                 yield choice.error_type, choice.strategy.name, following[0].outcome.took_its_turn
         elif number + 1 == len(own) and attempt.verdict is not None:
-            before = [each for each in task.attempts[:-1] if each.verdict is not None]
+            *before, now = tried(task.attempts)
             if before:
-                yield choice.error_type, choice.strategy.name, rank_of(attempt) > max(map(rank_of, before))
+                yield choice.error_type, choice.strategy.name, now.rank > max(each.rank for each in before)
     failed = [number for number, turn in enumerate(attempt.review_turns) if turn.outcome.is_failure]
     for choice, number in zip((each for each in attempt.choices if each.for_reviewer), failed, strict=False):
         for following_review in attempt.review_turns[number + 1 : number + 2]:

@@ -7,65 +7,75 @@ better than all before it, and so the reason to go on, does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 
 from pytest_iterctl.control.evidence import Outcome, SuiteEvidence
 from pytest_iterctl.control.signature import exact, normalised, place
 from pytest_iterctl.control.state import Attempt
 from pytest_iterctl.plan.model import Patience
 
-__all__ = ["Tried", "hopeless", "is_stuck", "rank", "rank_of", "signatures", "tried"]
+__all__ = ["Tried", "hopeless", "is_stuck", "last_tried", "rank", "signatures", "tried"]
 
 _ALIKE = 0.8
 _PERIOD = 2
+_NOTHING = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tried:
-    """What one iteration came to."""
+    """What one iteration came to. Of a long history most is never asked, so it is found out when it is."""
 
-    iteration: int
-    tree: str
-    signatures: frozenset[str]
-    places: frozenset[str]
-    rank: tuple[int, ...]
-    changed: bool
-    strategy: str = ""
+    attempt: Attempt
+    suite: SuiteEvidence
+
+    @property
+    def iteration(self) -> int:
+        return self.attempt.iteration
+
+    @property
+    def tree(self) -> str:
+        return self.attempt.made
+
+    @property
+    def changed(self) -> bool:
+        return self.attempt.changed is not False
+
+    @property
+    def strategy(self) -> str:
+        return self.attempt.strategy.name
+
+    @cached_property
+    def rank(self) -> tuple[int, ...]:
+        """Tests that the agent has edited show no progress, whatever they say."""
+        return _NOTHING if self.attempt.judged_by_edits else rank(self.suite)
+
+    @cached_property
+    def signatures(self) -> frozenset[str]:
+        return signatures(self.suite)
+
+    @cached_property
+    def places(self) -> frozenset[str]:
+        return frozenset(map(place, self.suite.failures))
 
 
-def tried(attempts: Sequence[Attempt]) -> tuple[Tried, ...]:
+def tried(attempts: Iterable[Attempt]) -> tuple[Tried, ...]:
     """The iterations that tests have judged, the baseline first."""
-    return tuple(_tried(attempts))
+    return tuple(Tried(attempt, suite) for attempt in attempts if (suite := attempt.verdict) is not None)
 
 
-def _tried(attempts: Sequence[Attempt]) -> Iterator[Tried]:
-    for attempt in attempts:
-        suite = attempt.verdict
-        if suite is not None:
-            yield Tried(
-                iteration=attempt.iteration,
-                tree=attempt.made,
-                signatures=signatures(suite),
-                places=frozenset(place(failure) for failure in suite.failures),
-                rank=rank_of(attempt),
-                changed=attempt.changed is not False,
-                strategy=attempt.strategy.name,
-            )
+def last_tried(attempts: Sequence[Attempt]) -> tuple[Tried, ...]:
+    """The last two of them: what the next try depends on."""
+    judged = (attempt for attempt in reversed(attempts) if attempt.verdict is not None)
+    return tried(tuple(islice(judged, _PERIOD))[::-1])
 
 
 def rank(suite: SuiteEvidence) -> tuple[int, ...]:
     """How far a run came: whether it passed, whether it judged the tests at all, how many passed and failed."""
     judged = suite.outcome in {Outcome.PASSED, Outcome.FAILED}
     return (int(suite.passed), int(judged), suite.counts.passed, -len(suite.failing))
-
-
-def rank_of(attempt: Attempt) -> tuple[int, ...]:
-    """The rank of what its tests came to; tests that the agent has edited show no progress, whatever they say."""
-    suite = attempt.verdict
-    if suite is None or attempt.judged_by_edits:
-        return (0, 0, 0, 0)
-    return rank(suite)
 
 
 def signatures(suite: SuiteEvidence) -> frozenset[str]:
@@ -157,10 +167,12 @@ def _alternating(recent: Sequence[Tried], times: int) -> str:
 
 def _no_progress(done: Sequence[Tried], times: int) -> str:
     """A running best with patience: not how the last one compares with the one before it."""
+    if not times:
+        return ""
     best = max(done, key=lambda one: (one.rank, -one.iteration))
     last = _last_on_new_ground(done, best)
     since = [one for one in done if one.iteration > last.iteration]
-    if not times or len(since) < times:
+    if len(since) < times:
         return ""
     place = f"iteration {last.iteration}" if last.iteration else "the beginning"
     return f"no iteration has been better than {place} in {len(since)} iterations"

@@ -10,7 +10,7 @@ from pytest_iterctl.control.decision import Situation, combine_reviews
 from pytest_iterctl.control.error_types import Stage
 from pytest_iterctl.control.evidence import Failure, Feedback, Outcome, ReviewStatus, SuiteEvidence, TurnOutcome
 from pytest_iterctl.control.failed_turn import of_turn
-from pytest_iterctl.control.hopeless import hopeless, signatures, tried
+from pytest_iterctl.control.hopeless import Tried, hopeless, rank, signatures, tried
 from pytest_iterctl.control.limits import Reached, Spent, allowance, every_exceeded, exhausted
 from pytest_iterctl.control.pattern import Trial, counted
 from pytest_iterctl.control.state import Attempt, RunState, TaskState
@@ -133,20 +133,15 @@ def failed_alike(attempt: Attempt) -> str:
 def best_attempt(task: TaskState) -> Attempt | None:
     """The attempt with most tests passing; of equals the one with fewer failures, then the latest."""
     within = (attempt for attempt in task.attempts if attempt.iteration >= task.floor_iteration)
-    judged = [(attempt, suite) for attempt in within if (suite := attempt.verdict) is not None]
-    if not judged:
-        return None
 
-    def rank(pair: tuple[Attempt, SuiteEvidence]) -> tuple[bool, bool, bool, int, int, int]:
-        attempt, suite = pair
+    def order(one: Tried) -> tuple[bool, tuple[int, ...], int]:
         # An attempt that the gate objects to is the last to be kept, however green it claims to be.
-        sound = attempt.gate is None or attempt.gate.verdict not in {"gaps", "incident"}
-        sound = sound and not attempt.judged_by_edits
-        # A run that never got to judge the tests has few failures, but is no better for it.
-        judged_them = suite.outcome in {Outcome.PASSED, Outcome.FAILED}
-        return (sound, suite.passed, judged_them, suite.counts.passed, -len(suite.failing), attempt.iteration)
+        gate = one.attempt.gate
+        sound = (gate is None or gate.verdict not in {"gaps", "incident"}) and not one.attempt.judged_by_edits
+        return sound, rank(one.suite), one.iteration
 
-    return max(judged, key=rank)[0]
+    best = max(tried(within), key=order, default=None)
+    return best.attempt if best is not None else None
 
 
 def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedback) -> Situation:
@@ -156,6 +151,7 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
     reached = _limits_in_force(limits, used, task, attempt)
     before_retry = exhausted(limits, used, new_iteration=True)
     start, start_text = _start_problem(task, attempt)
+    trespass = _trespass(state, attempt)
     errors = [turn.error or str(turn.outcome) for turn in attempt.all_turns if turn.error or turn.outcome.is_failure]
     baseline = iteration == 0  # nobody has tried yet, so there is nothing that a setting could forbid to retry
     return Situation(
@@ -186,10 +182,9 @@ def situation(state: RunState, task: TaskState, iteration: int, feedback: Feedba
         approvable=attempt.may_be_approved,
         gate_objects=attempt.gate is not None and attempt.gate.verdict == "gaps",
         hopeless=_hopeless(task, iteration),
-        trespass=_trespass(state, attempt),
-        trespassed_before=any(
-            each.trespasses for each in task.attempts if task.forgiven < each.iteration < attempt.iteration
-        ),
+        trespass=trespass,
+        trespassed_before=bool(trespass)
+        and any(each.trespasses for each in task.attempts if task.forgiven < each.iteration < attempt.iteration),
     )
 
 
@@ -203,11 +198,12 @@ def _trespass(state: RunState, attempt: Attempt) -> str:
 
 def _hopeless(task: TaskState, iteration: int) -> str:
     """Why more iterations are of no use; at the bound there are none, and what a person said begins anew."""
-    if not 0 < iteration < task.bound:
+    patience = task.settings.patience
+    if not 0 < iteration < task.bound or not any(times for _, times in patience):
         return ""
-    done = tried([attempt for attempt in task.attempts if attempt.iteration >= task.forgiven])
+    done = tried(attempt for attempt in task.attempts if attempt.iteration >= task.forgiven)
     afresh = task.settings.strategy in {"auto", "aggressive"}
-    return hopeless(done, task.settings.patience, may_start_afresh=afresh, after=task.forgiven) if done else ""
+    return hopeless(done, patience, may_start_afresh=afresh, after=task.forgiven) if done else ""
 
 
 def incident(task: TaskState, attempt: Attempt) -> str:

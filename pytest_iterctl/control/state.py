@@ -76,6 +76,11 @@ class Attempt:
         return self.choices[-1].strategy if self.choices else DEFAULT
 
     @property
+    def put_back_to(self) -> str:
+        """The snapshot that a strategy has put the work tree back to, '' when none has."""
+        return next((choice.start_from for choice in reversed(self.choices) if choice.start_from), "")
+
+    @property
     def waits_due(self) -> int:
         """How often there was, or is, reason to wait: another agent is called at once."""
         switches = sum(choice.strategy.next_agent for choice in self.choices)

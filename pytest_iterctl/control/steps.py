@@ -333,7 +333,7 @@ def _has_protected_edits(task: TaskState, attempt: Attempt) -> bool:
 
 def _went_back_to_edited_tests(task: TaskState, attempt: Attempt) -> bool:
     """Whether a strategy has put the tree back to what an attempt left that had edited tests."""
-    to = next((choice.start_from for choice in reversed(attempt.choices) if choice.start_from), "")
+    to = attempt.put_back_to
     if not to or task.proof is None or attempt.turns or attempt.snapshot("start"):
         return False
     return any(each.touched_tests and each.latest_snapshot == to for each in task.attempts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_iterctl.agents.transcript import SessionTotals
 from pytest_iterctl.control.evidence import TurnEvidence
-from pytest_iterctl.control.hopeless import is_stuck, tried
+from pytest_iterctl.control.hopeless import is_stuck, last_tried
 from pytest_iterctl.control.state import Attempt, TaskState
 from pytest_iterctl.plan.frozen import NamedAgent
 
@@ -40,7 +40,7 @@ def session_for(task: TaskState, attempt: Attempt, agent: NamedAgent) -> Session
     last = turns[-1] if turns else None
     if last is None or not last.session_id or not last.outcome.took_its_turn:
         return Session()
-    if is_stuck(tried(task.attempts), after=task.forgiven, whatever_changed=True):
+    if is_stuck(last_tried(task.attempts), after=task.forgiven, whatever_changed=True):
         return Session()
     return Session(last.session_id, _totals(turns, last.session_id))
 

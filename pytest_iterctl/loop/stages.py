@@ -84,10 +84,10 @@ def _kind_of_failure(attempt: Attempt | None) -> str:
 
 def _whose_tree(judged: Sequence[Attempt], attempt: Attempt) -> Attempt | None:
     """The attempt that a strategy has put the work tree back to, which is what there is to be told about now."""
-    commit = next((choice.start_from for choice in reversed(attempt.choices) if choice.start_from), "")
-    if not commit:
+    if not attempt.put_back_to:
         return None
-    return next((each for each in judged if each.latest_snapshot == commit), judged[0] if judged else None)
+    left = (each for each in judged if each.latest_snapshot == attempt.put_back_to)
+    return next(left, judged[0] if judged else None)
 
 
 class Past(TypedDict):
@@ -461,7 +461,8 @@ class Stages:
     def _generate_prompt(self, task: TaskState, iteration: int) -> tuple[str, dict[str, object]]:
         attempt = attempt_at(self.state, task, iteration)
         judged = [attempt for attempt in task.attempts if attempt.suite is not None]
-        last = _whose_tree(judged, attempt) or (judged[-1] if judged else None)
+        began_with = _whose_tree(judged, attempt)
+        last = began_with or (judged[-1] if judged else None)
         suite = last.verdict if last is not None else None
         causes = len(group(suite.failures)) if suite is not None and attempt.strategy.only_first_cause else 0
         reviews = (*last.reviews, *objections(last)) if last is not None else ()
@@ -492,7 +493,7 @@ class Stages:
             may_change=(*task.settings.may_change, *task.released),
             kind=_kind_of_failure(last),
             part_of=causes,
-            put_back=last.iteration if last is not None and last is _whose_tree(judged, attempt) else None,
+            put_back=began_with.iteration if began_with is not None else None,
         ).render()
         return prompt, document
 
