@@ -174,8 +174,8 @@ def _no_progress(done: Sequence[Tried], times: int) -> str:
     since = [one for one in done if one.iteration > last.iteration]
     if len(since) < times:
         return ""
-    place = f"iteration {last.iteration}" if last.iteration else "the beginning"
-    return f"no iteration has been better than {place} in {len(since)} iterations"
+    before = f"iteration {last.iteration}" if last.iteration else "the beginning"
+    return f"no iteration has been better than {before} in {len(since)} iterations"
 
 
 def _last_on_new_ground(done: Sequence[Tried], best: Tried) -> Tried:

@@ -275,6 +275,29 @@ def test_what_a_reviewer_says_it_took_stops_the_run_although_it_approves(greed: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--limit=max_total_cost=nan", "expected US dollars, 0 to 1000000"),
+        ("--limit=max_total_cost=much", "expected US dollars, 0 to 1000000"),
+        ("--limit=max_total_duration=-3", "expected a duration such as 90s, 5m or 1h"),
+        ("--limit=max_calls_per_iteration=0", "expected a number of calls, 1 to 10000"),
+        ("--limit=require_cost=maybe", "expected true or false"),
+        ("--limit=allow_outside_writes=1", "expected true or false"),
+        ("--safety=bananas", "expected permissive, normal or paranoid"),
+    ],
+)
+def test_a_limit_that_is_none_is_told_with_what_it_could_be(project: Project, option: str, hint: str) -> None:
+    project.agent({})
+    assert project.iterate("--iterate-max=1").code == 10
+    refused = project.iterctl("resume", option)
+    assert refused.code == 4
+    first, second = refused.err.splitlines()
+    assert first.startswith(f"error: {option.rpartition('=')[0].replace('=', ' ', 1)}: got ")
+    assert second == f"hint: {hint}"
+
+
+@pytest.mark.slow
 def test_every_limit_that_was_overstepped_is_said_and_one_resume_raises_them(project: Project) -> None:
     project.agent({"write": {"a.txt": "x"}, "report": {"cost_usd": 6.0, "calls": 501}})
     plan = {

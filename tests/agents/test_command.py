@@ -182,6 +182,8 @@ def test_a_reviewer_without_a_review_has_last_words_too(tmp_path: Path) -> None:
     review, reply = call_reviewer(turn_for(spec, tmp_path, stage="review"), never_stop)
     assert (review.status, reply.evidence.outcome) == ("failed", TurnOutcome.CRASHED)
     assert reply.evidence.last_words[0] == "Connection refused"
+    assert reply.evidence.error.startswith("exit code 70 and no review in its output")
+    assert reply.evidence.error.endswith(": Connection refused")
 
 
 def test_megabytes_of_records_are_read_although_less_is_kept(tmp_path: Path) -> None:
